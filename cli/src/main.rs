@@ -1,0 +1,5 @@
+//! The `tau` binary.
+
+fn main() -> std::process::ExitCode {
+    tau::main()
+}

@@ -1,0 +1,140 @@
+//! The only way in: commands of a surface, replies of the world, ticks.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::fault::IoFault;
+use crate::ids::OpId;
+use crate::message::{Block, Message};
+use crate::model::{Model, ThinkingLevel};
+use crate::op::{Headers, Outcome, Stream};
+use crate::tools::ToolOutput;
+
+/// One input of the hub.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Something a person or program wants.
+    Command(Command),
+    /// Something an op brought.
+    Reply {
+        /// The op.
+        op: OpId,
+        /// What it brought.
+        reply: Reply,
+    },
+    /// A deadline was reached, or nothing in particular (harmless).
+    Tick,
+}
+
+/// What an op brings: any number of partial replies, then exactly one last (`Done` or `Failed`).
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// Status and headers of an HTTP response.
+    Head {
+        /// Status code.
+        status: u16,
+        /// Response headers.
+        headers: Headers,
+    },
+    /// Bytes of a body or pipe.
+    Chunk {
+        /// Where they came from.
+        stream: Stream,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// Intermediate result of a host tool.
+    Update(ToolOutput),
+    /// Last: it went well.
+    Done(Outcome),
+    /// Last: it did not.
+    Failed(IoFault),
+}
+
+impl Reply {
+    /// Whether this is the last reply of its op.
+    #[must_use]
+    pub const fn is_last(&self) -> bool {
+        matches!(self, Self::Done(_) | Self::Failed(_))
+    }
+}
+
+/// How queued messages are delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueMode {
+    /// The oldest message, one turn each.
+    #[default]
+    OneAtATime,
+    /// All messages before one turn.
+    All,
+}
+
+impl QueueMode {
+    /// Reads the name used in settings and RPC.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "one-at-a-time" => Some(Self::OneAtATime),
+            "all" => Some(Self::All),
+            _ => None,
+        }
+    }
+
+    /// The name used in settings and RPC.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OneAtATime => "one-at-a-time",
+            Self::All => "all",
+        }
+    }
+}
+
+/// What a surface can ask for. A command that cannot be followed gives an error event and changes nothing.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Starts a run with a user message (text and images).
+    Prompt {
+        /// The text.
+        text: String,
+        /// Image blocks.
+        images: Vec<Block>,
+    },
+    /// Starts a run from the context as it is.
+    Continue,
+    /// Queues a message for the next request.
+    Steer {
+        /// The text.
+        text: String,
+        /// Image blocks.
+        images: Vec<Block>,
+    },
+    /// Queues a message for when the run would end.
+    FollowUp {
+        /// The text.
+        text: String,
+        /// Image blocks.
+        images: Vec<Block>,
+    },
+    /// Drops queued messages.
+    ClearQueues,
+    /// Ends the run at once; what is done stays.
+    Abort,
+    /// Ends the run at the next turn boundary.
+    GracefulStop,
+    /// Changes the model for later requests.
+    SetModel(Arc<Model>),
+    /// Changes the thinking level for later requests.
+    SetThinking(ThinkingLevel),
+    /// Changes how steering messages are delivered.
+    SetSteeringMode(QueueMode),
+    /// Changes how follow-up messages are delivered.
+    SetFollowUpMode(QueueMode),
+    /// Appends a message that starts no run (a shell record, a note of the host).
+    Note(Arc<Message>),
+    /// Sets the display name of the session.
+    SetName(String),
+    /// Ends everything: aborts, flushes, then `Event::Closed`.
+    Shutdown,
+}

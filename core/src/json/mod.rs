@@ -1,0 +1,22 @@
+//! JSON as this project needs it: ordered values, a writer with ECMAScript numbers, tolerant parsers for
+//! streamed tool arguments, and JSON Schema validation with coercion.
+//!
+//! Dynamic values are `serde_json`'s (objects keep insertion order). Everything that leaves the core is written
+//! by [`Writer`], so that numbers look as JavaScript would write them.
+
+mod number;
+mod writer;
+
+pub use number::{write_f64, write_number};
+pub use serde_json::{Map, Number, Value};
+pub use writer::Writer;
+
+use alloc::string::String;
+
+/// Compact JSON text of a value, byte for byte what `JSON.stringify` would give for it.
+#[must_use]
+pub fn to_string(value: &Value) -> String {
+    let mut w = Writer::new();
+    w.value(value);
+    w.into_string()
+}

@@ -1,0 +1,1 @@
+//! Async backend of Tau on smol.

@@ -1,0 +1,2 @@
+//! Blocking backend of Tau.
+pub mod sys;

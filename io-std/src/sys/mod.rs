@@ -1,0 +1,1 @@
+//! Blocking functions behind the ops, shared by both backends.

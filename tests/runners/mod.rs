@@ -1,0 +1,6 @@
+//! How each vector file is run. One folder per area, one file per topic.
+
+pub mod providers;
+pub mod runtime;
+pub mod sessions;
+pub mod tools;

@@ -1,0 +1,6 @@
+//! Vectors of `tools/`.
+
+use tau_tests::vectors::VectorFile;
+
+/// Files of this area.
+pub const FILES: &[VectorFile] = &[];

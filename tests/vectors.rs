@@ -1,0 +1,27 @@
+//! Every vector of `vectors/`, one test per area.
+
+#![allow(unreachable_pub)]
+
+mod runners;
+
+use tau_tests::vectors::run_area;
+
+#[test]
+fn providers() {
+    run_area("providers", runners::providers::FILES);
+}
+
+#[test]
+fn runtime() {
+    run_area("runtime", runners::runtime::FILES);
+}
+
+#[test]
+fn sessions() {
+    run_area("sessions", runners::sessions::FILES);
+}
+
+#[test]
+fn tools() {
+    run_area("tools", runners::tools::FILES);
+}
