@@ -39,7 +39,10 @@ pub enum Lane {
     Free,
     /// The session file.
     Session,
-    /// Changes of one file (key: its resolved path).
+    /// Looking up the key of a `Path` lane, so that changes queue in the order of their calls.
+    Keys,
+    /// Changes of one file (key: its real path; the path as resolved when nothing is there). The hub keeps this
+    /// lane for a tool call from its first op in it until the call is done: reading and writing back is one step.
     Path(String),
     /// The credential store.
     Secrets,
@@ -103,7 +106,8 @@ pub enum FsOp {
         /// Most bytes to return.
         limit: u64,
     },
-    /// Lines of a file, streamed; [`Outcome::Text`]. The file may be huge.
+    /// Lines of a file, streamed through [`LineSelect`](crate::tools::LineSelect); [`Outcome::Text`]. The file may
+    /// be huge. Anything but a regular file is refused (`IsDir`, `Special`) without blocking.
     ReadText(ReadText),
     /// An image file, decoded and resized to fit; [`Outcome::Image`].
     ReadImage {
@@ -170,6 +174,8 @@ pub struct TextSlice {
     pub selected_bytes: u64,
     /// Bytes of the first selected line (decoded).
     pub first_line_bytes: u64,
+    /// The last selected line is empty: truncation does not count it as a line (spec 50 §1.4).
+    pub ends_empty: bool,
     /// First bytes of the file (at most 4100), to tell images from text.
     pub head: Vec<u8>,
 }

@@ -1,5 +1,10 @@
 //! **Bench**: tools as resumable planners. They ask for ops and compute; they never touch the world.
 
+mod line_select;
+mod lossy;
+
+pub use line_select::{LineSelect, SNIFF_BYTES};
+
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
