@@ -24,6 +24,7 @@ pub mod compaction;
 pub mod convert;
 pub mod entropy;
 pub mod event;
+pub mod event_json;
 pub mod fault;
 pub mod harness;
 pub mod hub;
