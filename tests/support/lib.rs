@@ -1,4 +1,5 @@
-//! Shared pieces of Tau's tests: the vector runner and comparisons of JSON documents.
+//! Shared pieces of Tau's tests: the vector runner, comparisons of JSON documents, a scripted model server.
 
 pub mod compare;
+pub mod server;
 pub mod vectors;

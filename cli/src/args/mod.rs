@@ -6,7 +6,7 @@
 pub mod help;
 mod options;
 
-use options::{Id, Opt};
+use options::{Opt, Which};
 use tau_core::model::ThinkingLevel;
 
 /// How severe a problem is.
@@ -227,7 +227,7 @@ impl Parser {
 
     fn option(&mut self, opt: &Opt, as_written: &str) {
         match opt.id {
-            Id::Print => {
+            Which::Print => {
                 self.args.print = true;
                 let taken = |next: &str| {
                     !next.starts_with('@') && (!next.starts_with('-') || next.starts_with("---"))
@@ -236,13 +236,13 @@ impl Parser {
                     self.args.messages.push(message);
                 }
             }
-            Id::ListModels => {
+            Which::ListModels => {
                 let search = self.next_if(|next| !next.starts_with(['-', '@']));
                 self.args.list_models = Some(search.map_or(ListModels::All, ListModels::Search));
             }
-            Id::Mode => self.mode(),
-            Id::TuiMode => self.tui_mode(),
-            Id::UseTheme => match self.next_if(|next| !next.starts_with('-')) {
+            Which::Mode => self.mode(),
+            Which::TuiMode => self.tui_mode(),
+            Which::UseTheme => match self.next_if(|next| !next.starts_with('-')) {
                 Some(name) => self.args.use_theme = Some(name),
                 None => self.error("--use-theme needs the name of a theme".into()),
             },
@@ -257,7 +257,7 @@ impl Parser {
     /// A value-taking option at the very end: long forms become unknown options, which are refused later.
     fn missing_value(&mut self, opt: &Opt, as_written: &str) {
         match as_written.strip_prefix("--") {
-            Some(name) if opt.id != Id::Name => self.args.unknown.push((name.to_owned(), None)),
+            Some(name) if opt.id != Which::Name => self.args.unknown.push((name.to_owned(), None)),
             _ => self.error(format!("{as_written} needs a value")),
         }
     }
@@ -281,52 +281,52 @@ impl Parser {
         }
     }
 
-    fn flag(&mut self, id: Id) {
+    fn flag(&mut self, id: Which) {
         let args = &mut self.args;
         match id {
-            Id::Approve => args.approve = Some(true),
-            Id::NoApprove => args.approve = Some(false),
-            Id::Offline => args.offline = true,
-            Id::Verbose => args.verbose = true,
-            Id::Help => args.help = true,
-            Id::Version => args.version = true,
-            Id::Continue => args.continue_last = true,
-            Id::Resume => args.resume = true,
-            Id::NoSession => args.no_session = true,
-            Id::NoTools => args.no_tools = true,
-            Id::NoBuiltinTools => args.no_builtin_tools = true,
-            Id::NoContextFiles => args.no_context_files = true,
-            Id::NoSkills => args.no_skills = true,
-            Id::NoPromptTemplates => args.no_prompt_templates = true,
-            Id::NoExtensions => args.no_extensions = true,
-            Id::NoMcp => args.no_mcp = true,
-            Id::NoThemes => args.no_themes = true,
+            Which::Approve => args.approve = Some(true),
+            Which::NoApprove => args.approve = Some(false),
+            Which::Offline => args.offline = true,
+            Which::Verbose => args.verbose = true,
+            Which::Help => args.help = true,
+            Which::Version => args.version = true,
+            Which::Continue => args.continue_last = true,
+            Which::Resume => args.resume = true,
+            Which::NoSession => args.no_session = true,
+            Which::NoTools => args.no_tools = true,
+            Which::NoBuiltinTools => args.no_builtin_tools = true,
+            Which::NoContextFiles => args.no_context_files = true,
+            Which::NoSkills => args.no_skills = true,
+            Which::NoPromptTemplates => args.no_prompt_templates = true,
+            Which::NoExtensions => args.no_extensions = true,
+            Which::NoMcp => args.no_mcp = true,
+            Which::NoThemes => args.no_themes = true,
             _ => {}
         }
     }
 
-    fn value(&mut self, id: Id, value: String) {
+    fn value(&mut self, id: Which, value: String) {
         let args = &mut self.args;
         match id {
-            Id::Provider => args.provider = Some(value),
-            Id::Model => args.model = Some(value),
-            Id::Models => args.models = Some(list(&value)),
-            Id::ApiKey => args.api_key = Some(value),
-            Id::Thinking => self.thinking(&value),
-            Id::Session => args.session = Some(value),
-            Id::SessionId => args.session_id = Some(value),
-            Id::Fork => args.fork = Some(value),
-            Id::SessionDir => args.session_dir = Some(value),
-            Id::Name => args.name = Some(value),
-            Id::Export => args.export = Some(value),
-            Id::Tools => self.tools(&value),
-            Id::ExcludeTools => args.exclude_tools = Some(list(&value)),
-            Id::SystemPrompt => args.system_prompt = Some(value),
-            Id::AppendSystemPrompt => args.append_system_prompt.push(value),
-            Id::Skill => args.skills.push(value),
-            Id::PromptTemplate => args.prompt_templates.push(value),
-            Id::Extension => args.extensions.push(value),
-            Id::Theme => args.themes.push(value),
+            Which::Provider => args.provider = Some(value),
+            Which::Model => args.model = Some(value),
+            Which::Models => args.models = Some(list(&value)),
+            Which::ApiKey => args.api_key = Some(value),
+            Which::Thinking => self.thinking(&value),
+            Which::Session => args.session = Some(value),
+            Which::SessionId => args.session_id = Some(value),
+            Which::Fork => args.fork = Some(value),
+            Which::SessionDir => args.session_dir = Some(value),
+            Which::Name => args.name = Some(value),
+            Which::Export => args.export = Some(value),
+            Which::Tools => self.tools(&value),
+            Which::ExcludeTools => args.exclude_tools = Some(list(&value)),
+            Which::SystemPrompt => args.system_prompt = Some(value),
+            Which::AppendSystemPrompt => args.append_system_prompt.push(value),
+            Which::Skill => args.skills.push(value),
+            Which::PromptTemplate => args.prompt_templates.push(value),
+            Which::Extension => args.extensions.push(value),
+            Which::Theme => args.themes.push(value),
             _ => {}
         }
     }

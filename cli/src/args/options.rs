@@ -2,7 +2,7 @@
 
 /// What an option means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Id {
+pub(crate) enum Which {
     Print,
     Mode,
     Provider,
@@ -48,7 +48,7 @@ pub(crate) enum Id {
 
 /// One option.
 pub(crate) struct Opt {
-    pub(crate) id: Id,
+    pub(crate) id: Which,
     pub(crate) long: &'static str,
     pub(crate) short: Option<&'static str>,
     /// Name of the value in the help text; `None` = takes none.
@@ -56,12 +56,12 @@ pub(crate) struct Opt {
     pub(crate) help: &'static str,
 }
 
-const fn flag(id: Id, long: &'static str, short: Option<&'static str>, help: &'static str) -> Opt {
+const fn flag(id: Which, long: &'static str, short: Option<&'static str>, help: &'static str) -> Opt {
     Opt { id, long, short, value: None, help }
 }
 
 const fn valued(
-    id: Id,
+    id: Which,
     long: &'static str,
     short: Option<&'static str>,
     value: &'static str,
@@ -75,64 +75,82 @@ pub(crate) const GROUPS: &[(&str, &[Opt])] = &[
     (
         "Running",
         &[
-            flag(Id::Print, "--print", Some("-p"), "print the last answer and end"),
+            flag(Which::Print, "--print", Some("-p"), "print the last answer and end"),
             valued(
-                Id::Mode,
+                Which::Mode,
                 "--mode",
                 None,
                 "text|json|rpc",
                 "json: one event a line; rpc: driven over pipes",
             ),
-            flag(Id::Approve, "--approve", Some("-a"), "trust the files of this project, this time"),
-            flag(Id::NoApprove, "--no-approve", Some("-na"), "do not trust them, this time"),
-            flag(Id::Offline, "--offline", None, "no network besides the model requests"),
-            flag(Id::Verbose, "--verbose", None, "tell more at the start of the terminal interface"),
-            flag(Id::Help, "--help", Some("-h"), "this text"),
-            flag(Id::Version, "--version", Some("-v"), "the version"),
+            flag(Which::Approve, "--approve", Some("-a"), "trust the files of this project, this time"),
+            flag(Which::NoApprove, "--no-approve", Some("-na"), "do not trust them, this time"),
+            flag(Which::Offline, "--offline", None, "no network besides the model requests"),
+            flag(Which::Verbose, "--verbose", None, "tell more at the start of the terminal interface"),
+            flag(Which::Help, "--help", Some("-h"), "this text"),
+            flag(Which::Version, "--version", Some("-v"), "the version"),
         ],
     ),
     (
         "Model",
         &[
             valued(
-                Id::Model,
+                Which::Model,
                 "--model",
                 None,
                 "PATTERN",
                 "id, provider/id or a part of it; `:high` sets the thinking level",
             ),
-            valued(Id::Provider, "--provider", None, "NAME", "provider of --model"),
-            valued(Id::ApiKey, "--api-key", None, "KEY", "key for the chosen model's provider, not stored"),
-            valued(Id::Thinking, "--thinking", None, "LEVEL", "off, minimal, low, medium, high, xhigh, max"),
+            valued(Which::Provider, "--provider", None, "NAME", "provider of --model"),
             valued(
-                Id::Models,
+                Which::ApiKey,
+                "--api-key",
+                None,
+                "KEY",
+                "key for the chosen model's provider, not stored",
+            ),
+            valued(
+                Which::Thinking,
+                "--thinking",
+                None,
+                "LEVEL",
+                "off, minimal, low, medium, high, xhigh, max",
+            ),
+            valued(
+                Which::Models,
                 "--models",
                 None,
                 "LIST",
                 "patterns of models to choose from, with commas between",
             ),
-            flag(Id::ListModels, "--list-models", None, "list usable models; a word after it filters"),
+            flag(Which::ListModels, "--list-models", None, "list usable models; a word after it filters"),
         ],
     ),
     (
         "Session",
         &[
-            flag(Id::Continue, "--continue", Some("-c"), "go on with the newest session of this folder"),
-            flag(Id::Resume, "--resume", Some("-r"), "choose a session from a list"),
+            flag(Which::Continue, "--continue", Some("-c"), "go on with the newest session of this folder"),
+            flag(Which::Resume, "--resume", Some("-r"), "choose a session from a list"),
             valued(
-                Id::Session,
+                Which::Session,
                 "--session",
                 None,
                 "FILE|ID",
                 "open a session by file, id or beginning of its id",
             ),
-            valued(Id::SessionId, "--session-id", None, "ID", "open the session with this id, or begin it"),
-            valued(Id::Fork, "--fork", None, "FILE|ID", "copy a session into a new one here"),
-            valued(Id::SessionDir, "--session-dir", None, "FOLDER", "where sessions are stored"),
-            flag(Id::NoSession, "--no-session", None, "store nothing"),
-            valued(Id::Name, "--name", Some("-n"), "NAME", "display name of the session"),
             valued(
-                Id::Export,
+                Which::SessionId,
+                "--session-id",
+                None,
+                "ID",
+                "open the session with this id, or begin it",
+            ),
+            valued(Which::Fork, "--fork", None, "FILE|ID", "copy a session into a new one here"),
+            valued(Which::SessionDir, "--session-dir", None, "FOLDER", "where sessions are stored"),
+            flag(Which::NoSession, "--no-session", None, "store nothing"),
+            valued(Which::Name, "--name", Some("-n"), "NAME", "display name of the session"),
+            valued(
+                Which::Export,
                 "--export",
                 None,
                 "FILE",
@@ -144,68 +162,73 @@ pub(crate) const GROUPS: &[(&str, &[Opt])] = &[
         "Tools",
         &[
             valued(
-                Id::Tools,
+                Which::Tools,
                 "--tools",
                 Some("-t"),
                 "LIST",
                 "only these tools, or +name,-name to change the usual set",
             ),
-            valued(Id::ExcludeTools, "--exclude-tools", Some("-xt"), "LIST", "not these tools"),
-            flag(Id::NoTools, "--no-tools", Some("-nt"), "no tools at all"),
-            flag(Id::NoBuiltinTools, "--no-builtin-tools", Some("-nbt"), "no built-in tools"),
+            valued(Which::ExcludeTools, "--exclude-tools", Some("-xt"), "LIST", "not these tools"),
+            flag(Which::NoTools, "--no-tools", Some("-nt"), "no tools at all"),
+            flag(Which::NoBuiltinTools, "--no-builtin-tools", Some("-nbt"), "no built-in tools"),
         ],
     ),
     (
         "Prompt and resources",
         &[
             valued(
-                Id::SystemPrompt,
+                Which::SystemPrompt,
                 "--system-prompt",
                 None,
                 "TEXT|FILE",
                 "replaces the built-in system prompt",
             ),
             valued(
-                Id::AppendSystemPrompt,
+                Which::AppendSystemPrompt,
                 "--append-system-prompt",
                 None,
                 "TEXT|FILE",
                 "added to it; may be repeated",
             ),
-            flag(Id::NoContextFiles, "--no-context-files", Some("-nc"), "no AGENTS.md and CLAUDE.md"),
-            valued(Id::Skill, "--skill", None, "PATH", "a skill or a folder of skills; may be repeated"),
-            flag(Id::NoSkills, "--no-skills", Some("-ns"), "no skills but those of --skill"),
+            flag(Which::NoContextFiles, "--no-context-files", Some("-nc"), "no AGENTS.md and CLAUDE.md"),
+            valued(Which::Skill, "--skill", None, "PATH", "a skill or a folder of skills; may be repeated"),
+            flag(Which::NoSkills, "--no-skills", Some("-ns"), "no skills but those of --skill"),
             valued(
-                Id::PromptTemplate,
+                Which::PromptTemplate,
                 "--prompt-template",
                 None,
                 "PATH",
                 "a prompt template or a folder; may be repeated",
             ),
             flag(
-                Id::NoPromptTemplates,
+                Which::NoPromptTemplates,
                 "--no-prompt-templates",
                 Some("-np"),
                 "no templates but those of --prompt-template",
             ),
-            valued(Id::Extension, "--extension", Some("-e"), "PATH", "an extension; may be repeated"),
-            flag(Id::NoExtensions, "--no-extensions", Some("-ne"), "no extensions but those of --extension"),
-            flag(Id::NoMcp, "--no-mcp", None, "no MCP servers"),
+            valued(Which::Extension, "--extension", Some("-e"), "PATH", "an extension; may be repeated"),
+            flag(
+                Which::NoExtensions,
+                "--no-extensions",
+                Some("-ne"),
+                "no extensions but those of --extension",
+            ),
+            flag(Which::NoMcp, "--no-mcp", None, "no MCP servers"),
         ],
     ),
     (
         "Terminal interface",
         &[
-            valued(Id::Theme, "--theme", None, "PATH", "a theme; may be repeated"),
-            flag(Id::NoThemes, "--no-themes", None, "no themes but those of --theme"),
+            valued(Which::Theme, "--theme", None, "PATH", "a theme; may be repeated"),
+            flag(Which::NoThemes, "--no-themes", None, "no themes but those of --theme"),
             valued(
-                Id::UseTheme,
+                Which::UseTheme,
                 "--use-theme",
                 None,
                 "NAME[/NAME]",
                 "the theme, or one for light and one for dark",
             ),
-            valued(Id::TuiMode, "--tui-mode", None, "regular|fullscreen", "inline or full screen"),
+            valued(Which::TuiMode, "--tui-mode", None, "regular|fullscreen", "inline or full screen"),
         ],
     ),
 ];
