@@ -1,1 +1,3 @@
-//! (room text)
+//! Text: incremental decoding, cutting, cleaning.
+
+pub mod utf8;

@@ -1,6 +1,11 @@
 //! Vectors of `providers/`.
 
-use tau_tests::vectors::VectorFile;
+mod framing;
+
+use tau_tests::vectors::{VectorFile, file};
 
 /// Files of this area.
-pub const FILES: &[VectorFile] = &[];
+#[rustfmt::skip]
+pub const FILES: &[VectorFile] = &[
+    file("sse-parser", framing::sse),
+];

@@ -1,9 +1,15 @@
 //! Vectors of `sessions/`.
 
 mod cli_args;
+mod framing;
 mod json_event;
 
 use tau_tests::vectors::{VectorFile, file};
 
 /// Files of this area.
-pub const FILES: &[VectorFile] = &[file("cli-args", cli_args::parse), file("json-event", json_event::write)];
+#[rustfmt::skip]
+pub const FILES: &[VectorFile] = &[
+    file("cli-args", cli_args::parse),
+    file("json-event", json_event::write),
+    file("jsonl-framing", framing::jsonl),
+];
