@@ -183,12 +183,7 @@ impl SseDecoder {
     }
 
     /// A line that lies whole in the chunk.
-    fn whole_line<'a>(
-        &mut self,
-        line: &'a [u8],
-        held: &mut Held<'a>,
-        sink: &mut impl FnMut(SseEvent<'_>),
-    ) {
+    fn whole_line<'a>(&mut self, line: &'a [u8], held: &mut Held<'a>, sink: &mut impl FnMut(SseEvent<'_>)) {
         match parse(line) {
             Line::Blank => self.dispatch(mem::take(held), sink),
             Line::Data(value) if self.data.is_none() && held.data.is_none() => {
@@ -260,7 +255,8 @@ impl SseDecoder {
             Carry::Stray => self.keep_stray(bytes),
             Carry::Collect => {
                 // The first bytes tell the field; the rest goes straight to where it belongs.
-                let (head, rest) = bytes.split_at(bytes.len().min(FIELD_KNOWN.saturating_sub(self.line.len())));
+                let (head, rest) =
+                    bytes.split_at(bytes.len().min(FIELD_KNOWN.saturating_sub(self.line.len())));
                 self.line.extend_from_slice(head);
                 self.settle_carry();
                 if self.carry != Carry::Collect {
