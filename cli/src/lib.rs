@@ -1,6 +1,10 @@
 //! The command line of Tau. A library so that tests reach its pure parts.
 
 pub mod args;
+pub mod mode;
+pub mod out;
+pub mod prompts;
+pub mod visible;
 
 use std::io::Write;
 use std::process::ExitCode;

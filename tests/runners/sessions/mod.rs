@@ -2,6 +2,7 @@
 
 mod cli_args;
 mod framing;
+mod initial_message;
 mod json_event;
 
 use tau_tests::vectors::{VectorFile, file};
@@ -12,4 +13,8 @@ pub const FILES: &[VectorFile] = &[
     file("cli-args", cli_args::parse),
     file("json-event", json_event::write),
     file("jsonl-framing", framing::jsonl),
+pub const FILES: &[VectorFile] = &[
+    file("cli-args", cli_args::parse),
+    file("initial-message", initial_message::assemble),
+    file("json-event", json_event::write),
 ];
