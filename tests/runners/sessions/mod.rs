@@ -13,8 +13,5 @@ pub const FILES: &[VectorFile] = &[
     file("cli-args", cli_args::parse),
     file("json-event", json_event::write),
     file("jsonl-framing", framing::jsonl),
-pub const FILES: &[VectorFile] = &[
-    file("cli-args", cli_args::parse),
     file("initial-message", initial_message::assemble),
-    file("json-event", json_event::write),
 ];
