@@ -1,1 +1,21 @@
-//! (room session)
+//! The Archive: session files and what they mean (spec 60 §1).
+//!
+//! | room | what |
+//! |---|---|
+//! | [`entry`] | records and how they are written |
+//! | [`decode`] | records back from their lines |
+//! | [`tree`] | ids, parents, leaf, labels, name |
+//! | [`context`] | what the model sees at a leaf |
+//! | [`store`] | a session and what must be written |
+//! | [`migrate`] | files of older versions |
+
+pub mod context;
+pub mod decode;
+pub mod entry;
+pub mod migrate;
+pub mod store;
+pub mod tree;
+
+pub use context::Context;
+pub use entry::{EntryBody, EntryKind, Header, ModelRef};
+pub use store::{AppendPlan, Session, file_name};

@@ -1,0 +1,356 @@
+//! A session: its tree, the context of its leaf, and what must be written (spec 60 §1.6, architecture §9).
+//!
+//! Nothing is written until a user message or a reply exists; then header and waiting entries go out in one
+//! exclusive create, and from there every entry is one append of one line. The caller performs the
+//! [`AppendOp`]s of a session in the order in which they were handed out and reports each with
+//! [`Session::appended`] or [`Session::append_failed`].
+//!
+//! Lines of a failed append are kept and go out again together with the next entry, so that no later entry of the
+//! file points to a missing parent and nothing is lost while the disk is full.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::context::Context;
+use super::entry::{BranchSummaryEntry, ContextEdit, EntryBody, EntryKind, EntryLine, Header, Label};
+use super::tree::{NewNode, Node, Place, Slot, Tree};
+use crate::entropy::Entropy;
+use crate::fault::Fault;
+use crate::ids::EntryId;
+use crate::json::Writer;
+use crate::message::{Block, Content, Message, ToolCall};
+use crate::now::Wall;
+use crate::op::AppendOp;
+
+/// What an append brought.
+#[derive(Clone, Debug)]
+pub struct AppendPlan {
+    /// Id of the new entry.
+    pub id: EntryId,
+    /// Place of the new entry.
+    pub slot: Slot,
+    /// What to write now; `None` while the session has no file yet, or never will have one.
+    pub op: Option<AppendOp>,
+}
+
+/// The file of a session, as far as this program knows it.
+#[derive(Clone, Debug)]
+struct SessionFile {
+    path: String,
+    /// Size with everything that was handed out for writing; `None` = the file does not exist yet.
+    len: Option<u64>,
+    /// The file ends in the middle of a line: the next write starts with a line feed.
+    torn: bool,
+    /// Header and lines that are not in the file yet.
+    waiting: Vec<u8>,
+    /// The waiting lines may go out.
+    started: bool,
+}
+
+/// One session.
+#[derive(Clone, Debug)]
+pub struct Session {
+    header: Header,
+    cwd: String,
+    tree: Tree,
+    context: Context,
+    file: Option<SessionFile>,
+}
+
+impl Session {
+    /// A new session. `path` is the file it will be written to; `None` keeps it in memory.
+    #[must_use]
+    pub fn new(header: Header, path: Option<String>) -> Self {
+        let file = path.map(|path| {
+            let mut waiting = Vec::new();
+            push_line(&mut waiting, |w| header.write(w));
+            SessionFile { path, len: None, torn: false, waiting, started: false }
+        });
+        Self {
+            cwd: header.cwd.clone().unwrap_or_default(),
+            header,
+            tree: Tree::default(),
+            context: Context::default(),
+            file,
+        }
+    }
+
+    /// A new session in an existing, empty file: its header is due at once ([`Session::flush`]).
+    #[must_use]
+    pub fn in_empty_file(header: Header, path: String) -> Self {
+        let mut session = Self::new(header, Some(path));
+        if let Some(file) = &mut session.file {
+            (file.len, file.started) = (Some(0), true);
+        }
+        session
+    }
+
+    /// A session that was read: `len` bytes are in the file, `torn` says that it ends inside a line.
+    pub(super) fn from_parts(header: Header, cwd: String, tree: Tree, path: String, len: u64, torn: bool) -> Self {
+        let context = Context::build(&tree, tree.leaf());
+        let file = SessionFile { path, len: Some(len), torn, waiting: Vec::new(), started: true };
+        Self { header, cwd, tree, context, file: Some(file) }
+    }
+
+    /// The header record.
+    #[must_use]
+    pub const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Session id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.header.id
+    }
+
+    /// Working directory of the session.
+    #[must_use]
+    pub fn cwd(&self) -> &str {
+        &self.cwd
+    }
+
+    /// The file; `None` for a session in memory. It may not exist yet.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        self.file.as_ref().map(|file| file.path.as_str())
+    }
+
+    /// Whether the file exists, as far as this program knows.
+    #[must_use]
+    pub fn is_stored(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| file.len.is_some())
+    }
+
+    /// All entries.
+    #[must_use]
+    pub const fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// What the model sees at the leaf.
+    #[must_use]
+    pub const fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Id of the entry that the next one is appended to; `None` = the next one is a root.
+    #[must_use]
+    pub fn leaf_id(&self) -> Option<&str> {
+        self.tree.leaf().map(|slot| self.tree.id(slot))
+    }
+
+    /// Display name.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.tree.name()
+    }
+
+    /// Label of an entry.
+    #[must_use]
+    pub fn label(&self, target_id: &str) -> Option<&str> {
+        self.tree.labels().get(target_id).map(|note| note.label.as_str())
+    }
+
+    /// What an entry says, if it is in memory.
+    #[must_use]
+    pub fn body(&self, id: &str) -> Option<&EntryBody> {
+        self.tree.node(self.tree.find(id)?)?.body()
+    }
+
+    /// Appends an entry below the leaf, which becomes the new leaf.
+    ///
+    /// # Errors
+    /// `session_full` when the file has 4 Gi entries.
+    pub fn append(&mut self, body: EntryBody, now: Wall, rng: &mut Entropy) -> Result<AppendPlan, Fault> {
+        let id = EntryId::fresh(rng, |id| self.tree.find(id).is_some());
+        let kind = body.kind();
+        let parent = self.tree.leaf().map(|slot| String::from(self.tree.id(slot)));
+        let op = self.file.as_mut().and_then(|file| {
+            let line = EntryLine { id: id.as_str(), parent: parent.as_deref(), time: now, body: &body };
+            file.write(kind, line)
+        });
+        let new = NewNode {
+            id: id.as_str(),
+            parent: parent.as_deref(),
+            time: Some(now),
+            kind,
+            at: Place::default(),
+            body: Some(body),
+        };
+        let slot = self.tree.push(new).ok_or_else(|| {
+            Fault::new("session_full", "This session has too many entries; start a new one.")
+        })?;
+        if !self.context.extend(&self.tree, slot) {
+            self.context = Context::build(&self.tree, Some(slot));
+        }
+        Ok(AppendPlan { id, slot, op })
+    }
+
+    /// What waits to be written although nothing is appended (a header due at once, lines of a failed append).
+    pub fn flush(&mut self) -> Option<AppendOp> {
+        self.file.as_mut().filter(|file| file.started)?.take()
+    }
+
+    /// An append of this session went well: `len` is the size of the file now, `foreign` says that another writer
+    /// was there before.
+    pub const fn appended(&mut self, len: u64, foreign: bool) {
+        if let Some(file) = &mut self.file
+            && foreign
+        {
+            // Later writes in flight still expect the old size; the reader of foreign lines sorts that out.
+            file.len = Some(len);
+        }
+    }
+
+    /// An append of this session failed; its lines wait for the next one.
+    pub fn append_failed(&mut self, op: AppendOp) {
+        let Some(file) = &mut self.file else { return };
+        match (op.create, file.len) {
+            (true, _) => file.len = None,
+            (false, Some(len)) => file.len = Some(len.saturating_sub(op.bytes.len() as u64)),
+            (false, None) => {}
+        }
+        let mut lines = op.bytes;
+        if lines.first() == Some(&b'\n') {
+            lines.remove(0);
+            file.torn = true;
+        }
+        lines.append(&mut file.waiting);
+        file.waiting = lines;
+    }
+
+    /// Whether there are lines that could not be written.
+    #[must_use]
+    pub fn is_dirty(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| file.started && !file.waiting.is_empty())
+    }
+
+    /// Moves the leaf to an entry, or before the first one.
+    ///
+    /// # Errors
+    /// `unknown_entry`; the leaf stays where it is.
+    pub fn branch(&mut self, target_id: Option<&str>) -> Result<(), Fault> {
+        let leaf = match target_id {
+            Some(id) => Some(self.tree.find(id).ok_or_else(|| unknown_entry(id))?),
+            None => None,
+        };
+        self.tree.set_leaf(leaf);
+        self.context = Context::build(&self.tree, leaf);
+        Ok(())
+    }
+
+    /// The entry for a summary of the branch that is being left for `target_id` ([`Session::branch`] first, then append).
+    #[must_use]
+    pub fn summary_of_leaf(&self) -> BranchSummaryEntry {
+        let from_id = self.leaf_id().unwrap_or("root").into();
+        BranchSummaryEntry { from_id, ..BranchSummaryEntry::default() }
+    }
+
+    /// The entry that labels another one; an empty label clears.
+    ///
+    /// # Errors
+    /// `unknown_entry`.
+    pub fn label_entry(&self, target_id: &str, label: Option<&str>) -> Result<EntryBody, Fault> {
+        self.tree.find(target_id).ok_or_else(|| unknown_entry(target_id))?;
+        let label = label.map(str::trim).filter(|label| !label.is_empty()).map(String::from);
+        Ok(EntryBody::Label(alloc::boxed::Box::new(Label { target_id: target_id.into(), label })))
+    }
+
+    /// The entry that edits what another one contributes; `None` omits it.
+    ///
+    /// # Errors
+    /// `unknown_entry` when the target does not exist on the active branch, `not_editable` when its kind cannot be
+    /// edited (spec 60 §1.9).
+    pub fn edit_entry(&self, target_id: &str, replacement: Option<Content>) -> Result<EntryBody, Fault> {
+        let target = self.tree.find(target_id).ok_or_else(|| unknown_entry(target_id))?;
+        if !self.tree.path(self.tree.leaf()).contains(&target) {
+            return Err(Fault::new(
+                "unknown_entry",
+                alloc::format!("Entry {target_id} is not on the active branch; go to its branch first."),
+            ));
+        }
+        let kind = self.tree.node(target).map(Node::kind);
+        if !kind.is_some_and(EntryKind::is_editable) {
+            return Err(Fault::new(
+                "not_editable",
+                alloc::format!("Entry {target_id} is no message that can be edited."),
+            ));
+        }
+        let replacement = match (kind, replacement) {
+            (Some(EntryKind::Assistant | EntryKind::ToolResult), Some(Content::Text(text))) => {
+                Some(Content::Blocks(alloc::vec![Block::text(text)]))
+            }
+            (_, replacement) => replacement,
+        };
+        let target_id = target_id.into();
+        Ok(EntryBody::ContextEdit(alloc::boxed::Box::new(ContextEdit { target_id, replacement })))
+    }
+
+    /// Calls of the last reply that have no result: the session ended in the middle of a turn (D25).
+    #[must_use]
+    pub fn dangling_calls(&self) -> Vec<&ToolCall> {
+        let messages = &self.context.messages;
+        let Some(at) = messages.iter().rposition(|message| message.as_assistant().is_some()) else {
+            return Vec::new();
+        };
+        let Some(reply) = messages.get(at).and_then(|message| message.as_assistant()) else {
+            return Vec::new();
+        };
+        let answered = |call: &ToolCall| {
+            messages.iter().skip(at + 1).any(
+                |message| matches!(&**message, Message::ToolResult(result) if result.tool_call_id == call.id),
+            )
+        };
+        if reply.stop_reason.is_failure() {
+            return Vec::new();
+        }
+        reply.tool_calls().filter(|call| !answered(call)).collect()
+    }
+}
+
+impl SessionFile {
+    /// Takes in the line of an entry; what must be written now.
+    fn write(&mut self, kind: EntryKind, line: EntryLine<'_>) -> Option<AppendOp> {
+        push_line(&mut self.waiting, |w| line.write(w));
+        self.started |= kind.starts_file();
+        if self.started { self.take() } else { None }
+    }
+
+    fn take(&mut self) -> Option<AppendOp> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let mut bytes = core::mem::take(&mut self.waiting);
+        if core::mem::take(&mut self.torn) {
+            bytes.insert(0, b'\n');
+        }
+        let (create, expect_len) = (self.len.is_none(), self.len);
+        self.len = Some(self.len.unwrap_or(0).saturating_add(bytes.len() as u64));
+        Some(AppendOp { path: self.path.clone(), bytes, create, expect_len })
+    }
+}
+
+/// Appends one record and its line feed.
+fn push_line(out: &mut Vec<u8>, write: impl FnOnce(&mut Writer)) {
+    let mut w = Writer::new();
+    write(&mut w);
+    let bytes = w.into_bytes();
+    if out.is_empty() {
+        *out = bytes;
+    } else {
+        out.extend_from_slice(&bytes);
+    }
+    out.push(b'\n');
+}
+
+fn unknown_entry(id: &str) -> Fault {
+    Fault::new("unknown_entry", alloc::format!("This session has no entry {id}."))
+}
+
+/// The name of a session file: creation time with `-` for `:` and `.`, then the id (spec 60 §1.1).
+#[must_use]
+pub fn file_name(header: &Header) -> String {
+    let time = header.timestamp.replace([':', '.'], "-");
+    alloc::format!("{time}_{}.jsonl", header.id)
+}
