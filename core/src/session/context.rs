@@ -168,13 +168,7 @@ fn model_of(message: &Message) -> Option<ModelRef> {
 }
 
 /// Appends the messages of one selected entry.
-fn contribute(
-    tree: &Tree,
-    slot: Slot,
-    first: bool,
-    edit: Option<&ContextEdit>,
-    out: &mut Vec<Arc<Message>>,
-) {
+fn contribute(tree: &Tree, slot: Slot, first: bool, edit: Option<&ContextEdit>, out: &mut Vec<Arc<Message>>) {
     let Some(node) = tree.node(slot) else { return };
     let replacement = match edit {
         Some(ContextEdit { replacement: None, .. }) => return,

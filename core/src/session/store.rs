@@ -86,7 +86,14 @@ impl Session {
     }
 
     /// A session that was read: `len` bytes are in the file, `torn` says that it ends inside a line.
-    pub(super) fn from_parts(header: Header, cwd: String, tree: Tree, path: String, len: u64, torn: bool) -> Self {
+    pub(super) fn from_parts(
+        header: Header,
+        cwd: String,
+        tree: Tree,
+        path: String,
+        len: u64,
+        torn: bool,
+    ) -> Self {
         let context = Context::build(&tree, tree.leaf());
         let file = SessionFile { path, len: Some(len), torn, waiting: Vec::new(), started: true };
         Self { header, cwd, tree, context, file: Some(file) }

@@ -193,9 +193,8 @@ impl Tree {
 
     fn index_slot(&mut self, slot: Slot) {
         let Self { nodes, arena, index, hasher, .. } = self;
-        let id_of = |slot: &Slot| -> &str {
-            nodes.get(*slot as usize).map_or("", |node| piece_of(arena, node.id))
-        };
+        let id_of =
+            |slot: &Slot| -> &str { nodes.get(*slot as usize).map_or("", |node| piece_of(arena, node.id)) };
         let id = id_of(&slot);
         let hash = hasher.hash_one(id);
         match index.find_mut(hash, |other| id_of(other) == id) {
