@@ -4,6 +4,16 @@
 //! by flags only. Decoders are push parsers: they take bytes in any split and fold them into one growing
 //! [`AssistantMessage`], so that a delta costs its own length and nothing more.
 
+pub mod assemble;
+pub mod body;
+pub mod cost;
+pub mod error;
+pub mod fold;
+pub mod headers;
+pub mod options;
+pub mod stop;
+pub mod strict;
+
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -63,6 +73,8 @@ pub struct RequestOptions {
     pub metadata: Option<Map<String, Value>>,
     /// Extra headers; `None` deletes a default.
     pub headers: Vec<(String, Option<String>)>,
+    /// How the embedding program introduces itself; `None` = as Tau, without attribution.
+    pub identity: Option<Arc<headers::Identity>>,
     /// Limits and proxy for the exchange, see [`HttpRequest`].
     pub head_timeout_ms: Option<u64>,
     /// Limit between two pieces of the body, ms.

@@ -1,6 +1,8 @@
 //! Vectors of `providers/`.
 
 mod framing;
+pub mod common;
+mod pure;
 
 use tau_tests::vectors::{VectorFile, file};
 
@@ -8,4 +10,13 @@ use tau_tests::vectors::{VectorFile, file};
 #[rustfmt::skip]
 pub const FILES: &[VectorFile] = &[
     file("sse-parser", framing::sse),
+pub const FILES: &[VectorFile] = &[
+    file("attribution-headers", pure::attribution),
+    file("copilot-headers", pure::copilot),
+    file("cost", pure::price),
+    file("header-merge", pure::header_merge),
+    file("option-mapping", pure::option_mapping),
+    file("prompt-cache-key", pure::cache_key),
+    file("strict-schema", pure::strict_schema),
+    file("transcript-fold", pure::transcript_fold),
 ];

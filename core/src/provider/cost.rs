@@ -1,0 +1,74 @@
+//! What a reply cost (spec 30 §1.5).
+
+use crate::json::Value;
+use crate::message::{Cost, Usage};
+use crate::model::{Model, Rates};
+
+/// Cost of a usage at the given rates. The tier with the largest threshold below the whole input applies to the whole
+/// request; cache writes kept for an hour cost twice the input rate.
+#[must_use]
+pub fn cost(rates: &Rates, usage: &Usage) -> Cost {
+    let total_in = to_f64(usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write));
+    let tier = rates
+        .tiers
+        .iter()
+        .filter(|tier| total_in > tier.input_tokens_above)
+        .max_by(|a, b| a.input_tokens_above.total_cmp(&b.input_tokens_above));
+    let [input, output, cache_read, cache_write] = match tier {
+        Some(t) => [t.input, t.output, t.cache_read, t.cache_write],
+        None => [rates.input, rates.output, rates.cache_read, rates.cache_write],
+    };
+    let per_token = |rate: f64, tokens: u64| rate / 1e6 * to_f64(tokens);
+    let hour = usage.cache_write_1h.unwrap_or(0);
+    let short = usage.cache_write.saturating_sub(hour);
+    let mut cost = Cost {
+        input: per_token(input, usage.input),
+        output: per_token(output, usage.output),
+        cache_read: per_token(cache_read, usage.cache_read),
+        cache_write: (cache_write * to_f64(short) + 2.0 * input * to_f64(hour)) / 1e6,
+        total: 0.0,
+        total_from_provider: Some(false),
+    };
+    cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
+    cost
+}
+
+/// Sets the cost of a usage: computed, with the total replaced by the billed one where the router reports it in a form
+/// that can be trusted. `reported` is the usage object of the response.
+pub fn apply(model: &Model, usage: &mut Usage, reported: Option<&Value>) {
+    usage.cost = cost(&model.rates, usage);
+    if is_openrouter(model)
+        && let Some(total) = reported.and_then(billed)
+    {
+        usage.cost.total = total;
+        usage.cost.total_from_provider = Some(true);
+    }
+}
+
+fn is_openrouter(model: &Model) -> bool {
+    model.provider == "openrouter" || model.base_url.contains("openrouter.ai")
+}
+
+/// The billed total of a usage object: only when it says whether the user's own upstream key was used, and then with
+/// the upstream cost.
+fn billed(reported: &Value) -> Option<f64> {
+    let amount = |value: Option<&Value>| value.and_then(Value::as_f64).filter(|n| n.is_finite() && *n >= 0.0);
+    let cost = amount(reported.get("cost"))?;
+    if !reported.get("is_byok")?.as_bool()? {
+        return Some(cost);
+    }
+    let details = reported.get("cost_details")?;
+    let upstream = match details.get("upstream_inference_cost") {
+        Some(Value::Null) => {
+            amount(details.get("upstream_inference_prompt_cost"))?
+                + amount(details.get("upstream_inference_completions_cost"))?
+        }
+        other => amount(other)?,
+    };
+    Some(cost + upstream)
+}
+
+#[allow(clippy::cast_precision_loss)]
+const fn to_f64(tokens: u64) -> f64 {
+    tokens as f64
+}

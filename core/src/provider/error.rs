@@ -1,0 +1,204 @@
+//! Texts of failures (spec 30 §8.1).
+//!
+//! Retry and overflow rules of stored messages go by words, so the words of the service stay in, an HTTP failure
+//! starts with its status, and our own texts for broken connections contain a known phrase. No secret gets in.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use crate::fault::{FaultKind, IoFault};
+use crate::json::Value;
+use crate::model::Model;
+use crate::op::Headers;
+
+/// Longest text taken from a body, characters.
+const MAX_BODY: usize = 4000;
+
+/// The message of a response with status 400 or above. `body` may be cut; `headers` tell its type.
+#[must_use]
+pub fn http_error_message(model: &Model, status: u16, headers: &Headers, body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let is_html = headers
+        .iter()
+        .any(|(name, value)| name.eq_ignore_ascii_case("content-type") && value.contains("text/html"));
+    let said = match serde_json::from_str::<Value>(&text) {
+        Ok(value) => service_words(&value).unwrap_or_else(|| text.trim().to_string()),
+        Err(_) if is_html => html_words(&text),
+        Err(_) => text.trim().to_string(),
+    };
+    let said = if said.is_empty() { "status code (no body)".to_string() } else { clean(&said) };
+    format!("{status} {said}{}", hint(model, status))
+}
+
+/// What to do about a status that the user can change something about.
+fn hint(model: &Model, status: u16) -> String {
+    match status {
+        401 | 403 => {
+            format!(" [the service refused the credentials of provider {}; check its API key]", model.provider)
+        }
+        404 => format!(" [check the model id {} and the base URL of provider {}]", model.id, model.provider),
+        _ => String::new(),
+    }
+}
+
+/// The words of a service in the shapes that are common: `error.message`, `error`, `message`, `detail`, also inside a
+/// list. Type and code are added when the message does not contain them; they name quota and overflow.
+#[must_use]
+pub fn service_words(value: &Value) -> Option<String> {
+    let value = value.as_array().and_then(|list| list.first()).unwrap_or(value);
+    let error = match value.get("error") {
+        Some(Value::Null) | None => value,
+        Some(error) => error,
+    };
+    if let Some(text) = error.as_str() {
+        return Some(text.to_string());
+    }
+    let message = ["message", "detail", "error_description", "msg"].iter().find_map(|key| error.get(*key));
+    let mut text = match message? {
+        Value::String(text) => text.clone(),
+        other => crate::json::to_string(other),
+    };
+    for key in ["type", "code", "status"] {
+        let word = match error.get(key) {
+            Some(Value::String(word)) => word.clone(),
+            Some(Value::Number(word)) => word.to_string(),
+            _ => continue,
+        };
+        if !word.is_empty() && !text.contains(word.as_str()) {
+            text.push_str(&format!(" ({word})"));
+        }
+    }
+    let raw = error.get("metadata").and_then(|metadata| metadata.get("raw"));
+    if let Some(raw) = raw.filter(|raw| !raw.is_null()) {
+        let raw = raw.as_str().map_or_else(|| crate::json::to_string(raw), ToString::to_string);
+        if !text.contains(raw.as_str()) {
+            text.push('\n');
+            text.push_str(&raw);
+        }
+    }
+    Some(text)
+}
+
+/// Visible text of a page, roughly: tags dropped, blanks joined.
+fn html_words(html: &str) -> String {
+    let mut text = String::new();
+    let mut in_tag = false;
+    for c in html.chars().take(4 * MAX_BODY) {
+        match c {
+            '<' => in_tag = true,
+            '>' => {
+                in_tag = false;
+                text.push(' ');
+            }
+            c if !in_tag => text.push(c),
+            _ => {}
+        }
+    }
+    let words = text.split_whitespace().collect::<alloc::vec::Vec<_>>().join(" ");
+    format!("HTML page instead of an API answer: {words}")
+}
+
+/// Makes foreign text fit for a message: length capped, control characters gone, credentials masked.
+#[must_use]
+pub fn clean(text: &str) -> String {
+    let mut out = String::new();
+    for (count, c) in text.chars().enumerate() {
+        if count == MAX_BODY {
+            out.push_str(" … [cut]");
+            break;
+        }
+        out.push(if c.is_control() && c != '\n' && c != '\t' { ' ' } else { c });
+    }
+    mask_secrets(&out)
+}
+
+/// Masks what looks like a key: `Bearer …`, `sk-…` and other long tokens with a known beginning.
+fn mask_secrets(text: &str) -> String {
+    const STARTS: &[&str] = &["Bearer ", "bearer ", "sk-", "AIza", "ghp_", "gho_", "xai-", "gsk_"];
+    const LEAST: usize = 12;
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "-_.~+/=*".contains(c);
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((at, start)) =
+        STARTS.iter().filter_map(|start| rest.find(start).map(|at| (at, *start))).min_by_key(|(at, _)| *at)
+    {
+        let (before, from) = rest.split_at(at);
+        let (head, tail) = from.split_at(start.len());
+        let len = tail.find(|c: char| !is_token(c)).unwrap_or(tail.len());
+        let (token, after) = tail.split_at(len);
+        // In the middle of a word it is no key ("task-…").
+        let inside = before.chars().next_back().is_some_and(|c| c.is_ascii_alphanumeric());
+        out.push_str(before);
+        out.push_str(head);
+        out.push_str(if token.len() >= LEAST && !inside { "***" } else { token });
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The message of a request that got no response at all.
+#[must_use]
+pub fn request_fault_message(fault: &IoFault) -> String {
+    let detail = clean(&fault.detail);
+    match fault.kind {
+        FaultKind::Dns => format!("Connection error: host name could not be resolved (ENOTFOUND): {detail}"),
+        FaultKind::TimedOut => format!("Request timed out: {detail}"),
+        FaultKind::Reset => format!("Connection lost before the response: {detail}"),
+        FaultKind::Proxy => format!("Connection error at the proxy: {detail}"),
+        FaultKind::Tls => format!("TLS failure: {detail}"),
+        FaultKind::Connect => format!("Connection error: {detail}"),
+        FaultKind::Cancelled => "Request was aborted".into(),
+        FaultKind::Invalid => format!("The request cannot be made: {detail}"),
+        _ => format!("Network error: {detail}"),
+    }
+}
+
+/// The message of a body that broke while it was read.
+#[must_use]
+pub fn stream_fault_message(fault: &IoFault) -> String {
+    let detail = clean(&fault.detail);
+    match fault.kind {
+        FaultKind::TimedOut => format!("Timed out while the reply was arriving: {detail}"),
+        FaultKind::Tls => format!("TLS failure while the reply was arriving: {detail}"),
+        FaultKind::TooBig => format!("The reply is too large: {detail}"),
+        _ => format!("Connection lost while the reply was arriving: {detail}"),
+    }
+}
+
+/// The message of an aborted request.
+pub const ABORTED: &str = "Request was aborted";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn status_words_and_codes_stay() {
+        let model = Model { provider: "p".into(), ..Model::default() };
+        let text = |status, body: &str| http_error_message(&model, status, &vec![], body.as_bytes());
+        assert_eq!(
+            text(429, r#"{"error":{"message":"no","type":"insufficient_quota"}}"#),
+            "429 no (insufficient_quota)"
+        );
+        assert_eq!(text(503, " "), "503 status code (no body)");
+        assert_eq!(text(500, "boom"), "500 boom");
+        assert_eq!(text(400, r#"[{"error":{"message":"m","code":400}}]"#), "400 m (400)");
+        assert_eq!(text(400, r#"{"error":"text"}"#), "400 text");
+        assert_eq!(text(400, r#"{"x":1}"#), r#"400 {"x":1}"#);
+        assert!(text(401, "").contains("API key"));
+        let long = "é".repeat(5000);
+        assert!(text(500, &long).ends_with("[cut]"));
+    }
+
+    #[test]
+    fn keys_are_masked() {
+        assert_eq!(
+            clean("key sk-abcdefghijklmnop wrong; Bearer abcdefghijklmnop\u{7}."),
+            "key sk-*** wrong; Bearer *** ."
+        );
+        assert_eq!(clean("task-abcdefghijklmnop"), "task-abcdefghijklmnop");
+        assert_eq!(clean("Bearer token missing"), "Bearer token missing");
+    }
+}

@@ -1,0 +1,49 @@
+//! Stop reasons of the protocols (spec 30 §1.6).
+
+use crate::message::StopReason;
+
+/// What a provider's word means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// A good end.
+    Good(StopReason),
+    /// A failure that the provider named.
+    Failed,
+    /// A word that the table does not know.
+    Unknown,
+}
+
+type Table = &'static [(&'static str, Stop)];
+
+const STOP: Stop = Stop::Good(StopReason::Stop);
+const LENGTH: Stop = Stop::Good(StopReason::Length);
+const TOOL_USE: Stop = Stop::Good(StopReason::ToolUse);
+
+/// `finish_reason` of chat completions.
+pub const OPENAI_COMPLETIONS: Table = &[
+    ("stop", STOP),
+    ("end", STOP),
+    ("length", LENGTH),
+    ("tool_calls", TOOL_USE),
+    ("function_call", TOOL_USE),
+    ("content_filter", Stop::Failed),
+    ("network_error", Stop::Failed),
+    ("model_context_window_exceeded", Stop::Failed),
+];
+
+/// `stop_reason` of Anthropic messages.
+pub const ANTHROPIC: Table = &[
+    ("end_turn", STOP),
+    ("pause_turn", STOP),
+    ("stop_sequence", STOP),
+    ("max_tokens", LENGTH),
+    ("tool_use", TOOL_USE),
+    ("refusal", Stop::Failed),
+    ("sensitive", Stop::Failed),
+];
+
+/// Looks a word up.
+#[must_use]
+pub fn map(table: Table, word: &str) -> Stop {
+    table.iter().find(|(known, _)| *known == word).map_or(Stop::Unknown, |(_, stop)| *stop)
+}
