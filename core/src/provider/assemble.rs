@@ -92,7 +92,8 @@ impl Assembler {
 
     /// Appends to an open block: text, thinking or the raw arguments of a call. A closed or unknown block ignores it.
     pub fn push(&mut self, index: usize, delta: Cow<'_, str>, out: &mut Vec<StreamEvent>) {
-        let (Some(block), Some(state)) = (self.message.content.get_mut(index), self.blocks.get_mut(index)) else {
+        let (Some(block), Some(state)) = (self.message.content.get_mut(index), self.blocks.get_mut(index))
+        else {
             return;
         };
         if state.closed || self.ended {
@@ -125,7 +126,8 @@ impl Assembler {
     /// Completes a block, once. The arguments of a call become an object: parsed from the text, or kept as they were
     /// given when no text came (D53), or `{}` with an error when the text is no object (D27).
     pub fn close(&mut self, index: usize, out: &mut Vec<StreamEvent>) {
-        let (Some(block), Some(state)) = (self.message.content.get_mut(index), self.blocks.get_mut(index)) else {
+        let (Some(block), Some(state)) = (self.message.content.get_mut(index), self.blocks.get_mut(index))
+        else {
             return;
         };
         if state.closed || self.ended {

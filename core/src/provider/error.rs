@@ -34,7 +34,10 @@ pub fn http_error_message(model: &Model, status: u16, headers: &Headers, body: &
 fn hint(model: &Model, status: u16) -> String {
     match status {
         401 | 403 => {
-            format!(" [the service refused the credentials of provider {}; check its API key]", model.provider)
+            format!(
+                " [the service refused the credentials of provider {}; check its API key]",
+                model.provider
+            )
         }
         404 => format!(" [check the model id {} and the base URL of provider {}]", model.id, model.provider),
         _ => String::new(),

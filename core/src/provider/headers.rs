@@ -132,7 +132,8 @@ pub fn opencode_session(
 }
 
 fn is_opencode(model: &Model) -> bool {
-    matches!(model.provider.as_str(), "opencode" | "opencode-go") || host_name(&model.base_url) == "opencode.ai"
+    matches!(model.provider.as_str(), "opencode" | "opencode-go")
+        || host_name(&model.base_url) == "opencode.ai"
 }
 
 /// What GitHub Copilot wants to know about a request: who caused it and whether it holds images.

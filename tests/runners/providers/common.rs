@@ -74,8 +74,7 @@ pub fn messages(context: &Value) -> Vec<Arc<Message>> {
     let tools = context["tools"].as_array().filter(|list| !list.is_empty()).cloned();
     let mut list = Vec::new();
     if !prompt.is_empty() || tools.is_some() {
-        let system =
-            SystemMessage { content: prompt.into(), tools_added: tools, ..SystemMessage::default() };
+        let system = SystemMessage { content: prompt.into(), tools_added: tools, ..SystemMessage::default() };
         list.push(Arc::new(Message::System(system)));
     }
     let stored = context["messages"].as_array().into_iter().flatten();

@@ -1,7 +1,7 @@
 //! Vectors of `providers/`.
 
-mod framing;
 pub mod common;
+mod framing;
 mod pure;
 
 use tau_tests::vectors::{VectorFile, file};
@@ -10,7 +10,6 @@ use tau_tests::vectors::{VectorFile, file};
 #[rustfmt::skip]
 pub const FILES: &[VectorFile] = &[
     file("sse-parser", framing::sse),
-pub const FILES: &[VectorFile] = &[
     file("attribution-headers", pure::attribution),
     file("copilot-headers", pure::copilot),
     file("cost", pure::price),

@@ -92,7 +92,8 @@ pub fn option_mapping(_: &Value, case: &Value) -> Result<(), String> {
                 context_window: args["contextWindow"].as_u64().unwrap_or_default(),
                 ..Model::default()
             };
-            let messages = common::messages(&json!({"messages": [{"role": "user", "content": "x".repeat(chars)}]}));
+            let messages =
+                common::messages(&json!({"messages": [{"role": "user", "content": "x".repeat(chars)}]}));
             json!(options::output_limit(&model, &messages, args["maxTokens"].as_u64()))
         }
         "clampThinkingLevel" => {
