@@ -1,0 +1,199 @@
+//! The last pass before a request (D19): whatever the history looks like, the request can be sent.
+//!
+//! - Each call id is sent once, with exactly one result, directly after its reply; later copies go (seed 003 §5c).
+//! - A result without a call before it goes; a call without a result is answered (D25).
+//! - A result that came late, after an interrupting user message, moves up to its call and replaces the made-up one.
+//! - Blank text blocks go, and messages of which nothing is left; a result without text says so.
+//!
+//! Linear in the number of blocks. Messages that need no repair keep their `Arc`.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use hashbrown::HashMap;
+
+use super::NO_TOOL_OUTPUT;
+use super::memo::{Memo, Pass};
+use super::transform::{answer_to, is_made_up, shell_of};
+use crate::message::{AssistantMessage, Block, Content, Message, ToolResultMessage, UserMessage};
+
+/// The repaired list. `now_ms` is stamped on made-up results.
+#[must_use]
+pub fn repair(messages: &[Arc<Message>], now_ms: i64, memo: &mut Memo) -> Vec<Arc<Message>> {
+    memo.next_round();
+    let repaired = pair(messages, now_ms, memo);
+    memo.end();
+    repaired
+}
+
+pub(super) fn pair(messages: &[Arc<Message>], now_ms: i64, memo: &mut Memo) -> Vec<Arc<Message>> {
+    let book = CallBook::read(messages);
+    let mut out = Vec::with_capacity(messages.len());
+    for (at, message) in messages.iter().enumerate() {
+        match &**message {
+            Message::Assistant(reply) => {
+                let Some(repaired) = repair_reply(message, reply, at, &book, memo) else { continue };
+                out.push(Arc::clone(&repaired));
+                push_results(&mut out, &repaired, messages, &book, now_ms, memo);
+            }
+            // Placed behind their calls.
+            Message::ToolResult(_) => {}
+            Message::User(user) => out.extend(repair_user(message, user, memo)),
+            _ => out.push(Arc::clone(message)),
+        }
+    }
+    out
+}
+
+/// The part of a call id that protocols see: what comes before `|`.
+fn wire_id(id: &str) -> &str {
+    id.split_once('|').map_or(id, |(call, _)| call)
+}
+
+/// Where each call stands and which result answers it, as indexes into the list.
+struct CallBook<'a> {
+    calls: HashMap<&'a str, CallPlace>,
+}
+
+struct CallPlace {
+    reply: usize,
+    /// Position of the block, so that a copy inside the same reply goes as well.
+    block: usize,
+    result: Option<usize>,
+}
+
+impl<'a> CallBook<'a> {
+    fn read(messages: &'a [Arc<Message>]) -> Self {
+        let mut calls: HashMap<&str, CallPlace> = HashMap::new();
+        let made_up = |at: usize| match messages.get(at).map(|m| &**m) {
+            Some(Message::ToolResult(result)) => is_made_up(result),
+            _ => false,
+        };
+        for (at, message) in messages.iter().enumerate() {
+            match &**message {
+                Message::Assistant(reply) => {
+                    for (block, content) in reply.content.iter().enumerate() {
+                        if let Block::ToolCall(call) = content {
+                            let place = CallPlace { reply: at, block, result: None };
+                            calls.entry(wire_id(&call.id)).or_insert(place);
+                        }
+                    }
+                }
+                Message::ToolResult(result) => {
+                    if let Some(place) = calls.get_mut(wire_id(&result.tool_call_id))
+                        && place.result.is_none_or(made_up)
+                    {
+                        place.result = Some(at);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Self { calls }
+    }
+
+    fn is_first(&self, id: &str, reply: usize, block: usize) -> bool {
+        self.calls.get(wire_id(id)).is_some_and(|place| place.reply == reply && place.block == block)
+    }
+
+    fn result(&self, id: &str) -> Option<usize> {
+        self.calls.get(wire_id(id)).and_then(|place| place.result)
+    }
+}
+
+/// The reply without copies of calls and blank texts; `None` when nothing of it is left, or only copies were in it.
+fn repair_reply(
+    message: &Arc<Message>,
+    reply: &AssistantMessage,
+    at: usize,
+    book: &CallBook<'_>,
+    memo: &mut Memo,
+) -> Option<Arc<Message>> {
+    let blocks = || reply.content.iter().enumerate();
+    let is_copy = |(block, content): (usize, &Block)| match content {
+        Block::ToolCall(call) => !book.is_first(&call.id, at, block),
+        _ => false,
+    };
+    let kept = |item: &(usize, &Block)| !is_blank(item.1) && !is_copy(*item);
+    let calls = reply.tool_calls().count();
+    if calls > 0 && blocks().filter(|item| is_copy(*item)).count() == calls {
+        return None;
+    }
+    match blocks().filter(kept).count() {
+        0 => None,
+        all if all == reply.content.len() => Some(Arc::clone(message)),
+        _ => {
+            let wanted = || blocks().filter(kept).map(|(_, block)| block);
+            let fits = |made: &Message| {
+                made.as_assistant().is_some_and(|made| {
+                    let ids = made.tool_calls().map(|call| &call.id);
+                    ids.eq(wanted().filter_map(|block| match block {
+                        Block::ToolCall(call) => Some(&call.id),
+                        _ => None,
+                    }))
+                })
+            };
+            Some(memo.rewrite(message, Pass::Repair, fits, || {
+                let content = wanted().cloned().collect();
+                Message::Assistant(AssistantMessage { content, ..shell_of(reply) })
+            }))
+        }
+    }
+}
+
+fn is_blank(block: &Block) -> bool {
+    block.as_text().is_some_and(|text| text.trim().is_empty())
+}
+
+/// One result for each call of the reply: recorded ones in their order, then the missing ones.
+fn push_results(
+    out: &mut Vec<Arc<Message>>,
+    reply: &Arc<Message>,
+    messages: &[Arc<Message>],
+    book: &CallBook<'_>,
+    now_ms: i64,
+    memo: &mut Memo,
+) {
+    let calls = || reply.as_assistant().into_iter().flat_map(AssistantMessage::tool_calls);
+    let mut found: Vec<usize> = calls().filter_map(|call| book.result(&call.id)).collect();
+    found.sort_unstable();
+    for message in found.into_iter().filter_map(|at| messages.get(at)) {
+        if let Message::ToolResult(result) = &**message {
+            out.push(repair_result(message, result, memo));
+        }
+    }
+    for (nth, call) in calls().enumerate().filter(|(_, call)| book.result(&call.id).is_none()) {
+        out.push(answer_to(reply, nth, call, now_ms, memo));
+    }
+}
+
+/// A result that says nothing gets a text that says so: some endpoints refuse an empty one for ever after. Beside
+/// an image a blank text would be a block of its own, so it goes; beside other texts it is part of one string.
+fn repair_result(message: &Arc<Message>, result: &ToolResultMessage, memo: &mut Memo) -> Arc<Message> {
+    let any = |test: fn(&Block) -> bool| result.content.iter().any(test);
+    let has_image = any(|block| matches!(block, Block::Image(_)));
+    let is_fine = if has_image { !any(is_blank) } else { any(|block| !is_blank(block)) };
+    if is_fine {
+        return Arc::clone(message);
+    }
+    memo.rewrite(message, Pass::Repair, |_| true, || {
+        let mut content: Vec<Block> = result.content.iter().filter(|block| !is_blank(block)).cloned().collect();
+        if content.is_empty() {
+            content.push(Block::text(NO_TOOL_OUTPUT));
+        }
+        Message::ToolResult(ToolResultMessage { content, ..result.clone() })
+    })
+}
+
+fn repair_user(message: &Arc<Message>, user: &UserMessage, memo: &mut Memo) -> Option<Arc<Message>> {
+    // A text that is a plain string is for the encoders: protocols differ in what they take.
+    let Content::Blocks(blocks) = &user.content else { return Some(Arc::clone(message)) };
+    match blocks.iter().filter(|block| !is_blank(block)).count() {
+        0 => None,
+        all if all == blocks.len() => Some(Arc::clone(message)),
+        _ => Some(memo.rewrite(message, Pass::Repair, |_| true, || {
+            let content = Content::Blocks(blocks.iter().filter(|block| !is_blank(block)).cloned().collect());
+            Message::User(UserMessage { content, timestamp: user.timestamp })
+        })),
+    }
+}
