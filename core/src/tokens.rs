@@ -64,7 +64,8 @@ fn reply_block_chars(block: &Block) -> u64 {
 }
 
 fn system_chars(system: &SystemMessage) -> u64 {
-    let sections: u64 = system.sections.iter().filter_map(|(_, text)| text.as_ref()).map(|t| utf16_len(t)).sum();
+    let sections: u64 =
+        system.sections.iter().filter_map(|(_, text)| text.as_ref()).map(|t| utf16_len(t)).sum();
     let tools = system.tools_added.as_ref().map_or(0, |tools| list_len(tools));
     utf16_len(&system.content) + sections + tools
 }
@@ -88,7 +89,12 @@ impl ContextUsage {
             Some((at, tokens)) => (Some(at), tokens),
             None => (None, 0),
         };
-        Self { tokens: usage_tokens.saturating_add(trailing_tokens), usage_tokens, trailing_tokens, last_usage }
+        Self {
+            tokens: usage_tokens.saturating_add(trailing_tokens),
+            usage_tokens,
+            trailing_tokens,
+            last_usage,
+        }
     }
 }
 
@@ -102,7 +108,8 @@ pub struct Estimator {
 impl Estimator {
     /// Estimated tokens of `messages[from..]`. Reads only what was not at the same place last time.
     pub fn tokens_from(&mut self, messages: &[Arc<Message>], from: usize) -> u64 {
-        let same = self.known.iter().zip(messages).take_while(|((known, _), new)| Arc::ptr_eq(known, new)).count();
+        let same =
+            self.known.iter().zip(messages).take_while(|((known, _), new)| Arc::ptr_eq(known, new)).count();
         self.known.truncate(same);
         let mut sum = self.known.last().map_or(0, |(_, sum)| *sum);
         for message in messages.iter().skip(same) {
@@ -183,7 +190,8 @@ pub mod request {
         let (count, chars) = parts.fold((0, 0), |(n, chars), text| (n + 1, chars + utf16_len(text)));
         let separators = u64::saturating_sub(count, 1) * 2;
         let lists = [&system.tools_added, &system.tools_removed];
-        let lists = lists.into_iter().flatten().filter(|list| !list.is_empty()).map(|list| tokens(list_len(list)));
+        let lists =
+            lists.into_iter().flatten().filter(|list| !list.is_empty()).map(|list| tokens(list_len(list)));
         tokens(chars + separators) + lists.sum::<u64>()
     }
 
@@ -270,7 +278,8 @@ mod tests {
         for text in ["", "a", "é", "€", "😀", &long] {
             assert_eq!(utf16_len(text), text.encode_utf16().count() as u64);
         }
-        for text in ["null", "[]", r#"{"a":[1,2.5,true,false],"b\n":"\u0001\"😀"}"#, "[{},[],\"\"]", "1e21"] {
+        for text in ["null", "[]", r#"{"a":[1,2.5,true,false],"b\n":"\u0001\"😀"}"#, "[{},[],\"\"]", "1e21"]
+        {
             let value: Value = serde_json::from_str(text).unwrap();
             assert_eq!(json_len(&value), json::to_string(&value).encode_utf16().count() as u64, "{text}");
         }

@@ -81,7 +81,11 @@ impl<'a> Fold<'a> {
         };
         Some(SystemMessage {
             content,
-            sections: self.sections.iter().map(|(name, text)| ((*name).into(), Some((*text).clone()))).collect(),
+            sections: self
+                .sections
+                .iter()
+                .map(|(name, text)| ((*name).into(), Some((*text).clone())))
+                .collect(),
             tools_added: (!self.tools.is_empty()).then(|| self.tools.iter().copied().cloned().collect()),
             tools_removed: None,
             timestamp: self.timestamp?,

@@ -176,13 +176,19 @@ fn repair_result(message: &Arc<Message>, result: &ToolResultMessage, memo: &mut 
     if is_fine {
         return Arc::clone(message);
     }
-    memo.rewrite(message, Pass::Repair, |_| true, || {
-        let mut content: Vec<Block> = result.content.iter().filter(|block| !is_blank(block)).cloned().collect();
-        if content.is_empty() {
-            content.push(Block::text(NO_TOOL_OUTPUT));
-        }
-        Message::ToolResult(ToolResultMessage { content, ..result.clone() })
-    })
+    memo.rewrite(
+        message,
+        Pass::Repair,
+        |_| true,
+        || {
+            let mut content: Vec<Block> =
+                result.content.iter().filter(|block| !is_blank(block)).cloned().collect();
+            if content.is_empty() {
+                content.push(Block::text(NO_TOOL_OUTPUT));
+            }
+            Message::ToolResult(ToolResultMessage { content, ..result.clone() })
+        },
+    )
 }
 
 fn repair_user(message: &Arc<Message>, user: &UserMessage, memo: &mut Memo) -> Option<Arc<Message>> {
@@ -191,9 +197,134 @@ fn repair_user(message: &Arc<Message>, user: &UserMessage, memo: &mut Memo) -> O
     match blocks.iter().filter(|block| !is_blank(block)).count() {
         0 => None,
         all if all == blocks.len() => Some(Arc::clone(message)),
-        _ => Some(memo.rewrite(message, Pass::Repair, |_| true, || {
-            let content = Content::Blocks(blocks.iter().filter(|block| !is_blank(block)).cloned().collect());
-            Message::User(UserMessage { content, timestamp: user.timestamp })
-        })),
+        _ => Some(memo.rewrite(
+            message,
+            Pass::Repair,
+            |_| true,
+            || {
+                let content =
+                    Content::Blocks(blocks.iter().filter(|block| !is_blank(block)).cloned().collect());
+                Message::User(UserMessage { content, timestamp: user.timestamp })
+            },
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use super::super::{NO_RESULT, Target, prepare};
+    use super::*;
+    use crate::message::ToolCall;
+
+    const TARGET: Target<'_> =
+        Target { provider: "p", api: "a", model: "m", images: true, ids: None, max_id: 64 };
+
+    fn reply(calls: &[&str], text: &str) -> Arc<Message> {
+        let mut content: Vec<Block> = Vec::new();
+        if !text.is_empty() {
+            content.push(Block::text(text));
+        }
+        content.extend(calls.iter().map(|id| {
+            Block::ToolCall(ToolCall { id: (*id).into(), name: "read".into(), ..ToolCall::default() })
+        }));
+        let names = ["p", "a", "m"].map(String::from);
+        let [provider, api, model] = names;
+        Arc::new(Message::Assistant(AssistantMessage { content, provider, api, model, ..Default::default() }))
+    }
+
+    fn result(id: &str, text: &str) -> Arc<Message> {
+        let content = alloc::vec![Block::text(text)];
+        Arc::new(Message::ToolResult(ToolResultMessage {
+            tool_call_id: id.into(),
+            content,
+            ..Default::default()
+        }))
+    }
+
+    fn user(text: &str) -> Arc<Message> {
+        Arc::new(Message::user(text, Vec::new(), 1))
+    }
+
+    /// One word per message: `u`, `a:calls`, `r:id:text`.
+    fn outline(list: &[Arc<Message>]) -> Vec<String> {
+        let one = |message: &Arc<Message>| match &**message {
+            Message::Assistant(reply) => {
+                format!("a:{}", reply.tool_calls().map(|c| c.id.as_str()).collect::<Vec<_>>().join("+"))
+            }
+            Message::ToolResult(result) => {
+                let text = result.content.first().and_then(Block::as_text).unwrap_or_default();
+                format!("r:{}:{}", result.tool_call_id, if text == NO_RESULT { "?" } else { text })
+            }
+            other => other.role().get(..1).unwrap_or_default().into(),
+        };
+        list.iter().map(one).collect()
+    }
+
+    fn prepared(list: &[Arc<Message>]) -> Vec<String> {
+        outline(&prepare(list, &TARGET, 9, &mut Memo::default()))
+    }
+
+    #[test]
+    fn copies_of_a_call_go_with_their_results() {
+        let list =
+            [user("go"), reply(&["1"], ""), result("1", "x"), reply(&["1"], "again"), result("1", "y")];
+        assert_eq!(prepared(&list), ["u", "a:1", "r:1:x"]);
+        let list = [reply(&["1", "1", "2"], ""), result("2", "b"), result("1", "a"), reply(&["2", "3"], "")];
+        assert_eq!(prepared(&list), ["a:1+2", "r:2:b", "r:1:a", "a:3", "r:3:?"]);
+        let list =
+            [reply(&["call|a"], ""), result("call|a", "x"), reply(&["call|b"], ""), result("call|b", "y")];
+        assert_eq!(prepared(&list), ["a:call|a", "r:call|a:x"]);
+    }
+
+    #[test]
+    fn results_without_a_call_go_and_late_ones_move_up() {
+        let list = [result("0", "x"), user("go"), reply(&[], "hm"), result("1", "x"), user("next")];
+        assert_eq!(prepared(&list), ["u", "a:", "u"]);
+        let list = [reply(&["1", "2"], ""), result("2", "b"), user("stop"), result("1", "late"), user("go")];
+        assert_eq!(prepared(&list), ["a:1+2", "r:2:b", "r:1:late", "u", "u"]);
+        let list = [reply(&["1"], ""), user("stop"), result("1", "late"), result("1", "later")];
+        assert_eq!(prepared(&list), ["a:1", "r:1:late", "u"]);
+    }
+
+    #[test]
+    fn blanks_go_and_nothing_is_said_to_be_nothing() {
+        let list =
+            [user(" \n"), user("go"), reply(&["1"], " "), result("1", " "), reply(&[], "\n"), user("x")];
+        assert_eq!(prepared(&list), ["u", "a:1", "r:1:(no output)", "u"]);
+    }
+
+    #[test]
+    fn what_is_in_order_keeps_its_arcs_and_so_do_repeated_repairs() {
+        let list = [user("go"), reply(&["1"], "t"), result("1", "x"), reply(&[], "done")];
+        let repaired = repair(&list, 9, &mut Memo::default());
+        assert!(list.iter().zip(&repaired).all(|(a, b)| Arc::ptr_eq(a, b)));
+        assert_eq!(list.len(), repaired.len());
+
+        let mut list =
+            alloc::vec![reply(&["1", "2"], " "), result("1", ""), user("a"), reply(&["1", "3"], "")];
+        let mut memo = Memo::default();
+        let first = prepare(&list, &TARGET, 9, &mut memo);
+        list.push(user("more"));
+        let second = prepare(&list, &TARGET, 10, &mut memo);
+        assert_eq!(second.len(), first.len() + 1);
+        assert!(first.iter().zip(&second).all(|(a, b)| Arc::ptr_eq(a, b)));
+    }
+
+    #[test]
+    fn foreign_ids_that_become_equal_are_told_apart() {
+        let long = |end: &str| format!("{}{end}", "x".repeat(70));
+        let (a, b) = (long("a"), long("b"));
+        let list = [reply(&[&a, &b], ""), result(&b, "B"), result(&a, "A")];
+        let rule = |id: &str, _: &AssistantMessage| crate::convert::sanitize_id(id, 64).into_owned();
+        let target = Target { model: "other", ids: Some(&rule), ..TARGET };
+        let made = prepare(&list, &target, 9, &mut Memo::default());
+        let Some(Message::Assistant(first)) = made.first().map(|m| &**m) else { panic!("no reply") };
+        let ids: Vec<&str> = first.tool_calls().map(|call| call.id.as_str()).collect();
+        let [a, b] = *ids else { panic!("not two calls: {ids:?}") };
+        assert!(a != b && a.len() <= 64 && b.len() <= 64);
+        assert_eq!(outline(&made).get(1..), Some(&[format!("r:{b}:B"), format!("r:{a}:A")][..]));
     }
 }

@@ -10,8 +10,10 @@ use super::memo::{Memo, Pass};
 use super::transform::without_images;
 use crate::message::{BashExecution, Block, Content, CustomMessage, Message, UserMessage};
 
-const BRANCH_INTRO: &str = "The conversation went down another branch and came back. What happened there, in short:";
-const COMPACTION_INTRO: &str = "The earlier part of this conversation was compacted. What happened there, in short:";
+const BRANCH_INTRO: &str =
+    "The conversation went down another branch and came back. What happened there, in short:";
+const COMPACTION_INTRO: &str =
+    "The earlier part of this conversation was compacted. What happened there, in short:";
 
 /// The messages for a model: system, user, assistant and tool results keep their `Arc`, messages of the host
 /// become user messages, unknown roles and excluded commands are left out. Order is kept.
@@ -50,7 +52,9 @@ impl Made<'_> {
     fn blocks(&self) -> Content {
         let text = match self {
             Self::Bash(bash) => bash_text(bash).into(),
-            Self::Summary(intro, summary, end) => format!("{intro}\n\n<summary>\n{summary}{end}</summary>").into(),
+            Self::Summary(intro, summary, end) => {
+                format!("{intro}\n\n<summary>\n{summary}{end}</summary>").into()
+            }
             Self::Custom(custom) => match &custom.content {
                 Content::Text(text) => text.clone(),
                 blocks @ Content::Blocks(_) => return blocks.clone(),

@@ -12,7 +12,8 @@ use hashbrown::{HashMap, HashSet};
 use super::memo::{Memo, Pass};
 use super::{IMAGE_OMITTED, NO_RESULT, TOOL_IMAGE_OMITTED, short_hash};
 use crate::message::{
-    AssistantMessage, Block, Content, Message, TextBlock, ThinkingBlock, ToolCall, ToolResultMessage, UserMessage,
+    AssistantMessage, Block, Content, Message, TextBlock, ThinkingBlock, ToolCall, ToolResultMessage,
+    UserMessage,
 };
 
 /// Makes an id of another model acceptable; gets the id and the reply it comes from.
@@ -153,16 +154,21 @@ pub(super) fn answer_to(
     now_ms: i64,
     memo: &mut Memo,
 ) -> Arc<Message> {
-    memo.rewrite(reply, Pass::Answer(nth), |_| true, || {
-        Message::ToolResult(ToolResultMessage {
-            tool_call_id: call.id.clone(),
-            tool_name: call.name.clone(),
-            content: alloc::vec![Block::text(NO_RESULT)],
-            is_error: true,
-            timestamp: now_ms,
-            ..ToolResultMessage::default()
-        })
-    })
+    memo.rewrite(
+        reply,
+        Pass::Answer(nth),
+        |_| true,
+        || {
+            Message::ToolResult(ToolResultMessage {
+                tool_call_id: call.id.clone(),
+                tool_name: call.name.clone(),
+                content: alloc::vec![Block::text(NO_RESULT)],
+                is_error: true,
+                timestamp: now_ms,
+                ..ToolResultMessage::default()
+            })
+        },
+    )
 }
 
 /// Whether a result was made by [`answer_to`], now or when it was stored.
@@ -192,17 +198,15 @@ pub(super) fn without_images<'a>(
         _ => return None,
     };
     let any = blocks.iter().any(|block| matches!(block, Block::Image(_)));
-    any.then(|| {
-        move || {
-            let blocks = replace_images(blocks, note);
-            match message {
-                Message::ToolResult(result) => {
-                    Message::ToolResult(ToolResultMessage { content: blocks, ..result.clone() })
-                }
-                other => Message::User(UserMessage {
-                    content: Content::Blocks(blocks),
-                    timestamp: other.timestamp(),
-                }),
+    any.then_some(move || {
+        let content = replace_images(blocks, note);
+        match message {
+            Message::ToolResult(result) => {
+                Message::ToolResult(ToolResultMessage { content, ..result.clone() })
+            }
+            other => {
+                let content = Content::Blocks(content);
+                Message::User(UserMessage { content, timestamp: other.timestamp() })
             }
         }
     })
@@ -260,9 +264,7 @@ fn adapt_reply<'a>(
     };
     let untouched = |block: &Block| match block {
         Block::Text(text) => own || text.signature.is_none(),
-        Block::ToolCall(call) => {
-            own || (call.thought_signature.is_none() && ids.new_id(&call.id).is_none())
-        }
+        Block::ToolCall(call) => own || (call.thought_signature.is_none() && ids.new_id(&call.id).is_none()),
         other => kept(other),
     };
     if reply.content.iter().all(untouched) {
@@ -277,7 +279,8 @@ fn adapt_reply<'a>(
         }),
         other => other.clone(),
     };
-    let wanted_ids = || reply.tool_calls().map(|call| ids.new_id(&call.id).filter(|_| !own).unwrap_or(&call.id));
+    let wanted_ids =
+        || reply.tool_calls().map(|call| ids.new_id(&call.id).filter(|_| !own).unwrap_or(&call.id));
     let fits = |made: &Message| {
         made.as_assistant().is_some_and(|made| made.tool_calls().map(|c| c.id.as_str()).eq(wanted_ids()))
     };

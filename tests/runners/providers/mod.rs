@@ -3,6 +3,7 @@
 pub mod common;
 mod framing;
 mod pure;
+mod history;
 
 use tau_tests::vectors::{VectorFile, file};
 
@@ -18,4 +19,7 @@ pub const FILES: &[VectorFile] = &[
     file("prompt-cache-key", pure::cache_key),
     file("strict-schema", pure::strict_schema),
     file("transcript-fold", pure::transcript_fold),
+    file("transform-messages", history::transform),
+    file("transcript-fold", history::fold),
+    file("short-hash", history::hash),
 ];

@@ -1,6 +1,23 @@
 //! Vectors of `runtime/`.
 
-use tau_tests::vectors::VectorFile;
+mod convert;
+mod tokens;
+
+pub use convert::bash_message;
+
+use tau_tests::vectors::{VectorFile, file};
 
 /// Files of this area.
-pub const FILES: &[VectorFile] = &[];
+#[rustfmt::skip]
+pub const FILES: &[VectorFile] = &[
+    file("convert-to-llm", convert::to_llm),
+    file("orphan-tool-calls", convert::orphans),
+    file("system-replay", convert::replay),
+    file("tool-state-changes", convert::tool_changes),
+    file("token-estimate", tokens::session),
+    file("ai-token-estimate", tokens::request),
+    file("usage-total", tokens::usage_total),
+    file("context-usage", tokens::context),
+    file("ai-context-usage", tokens::request_context),
+    file("lone-surrogates", tokens::lone_surrogates),
+];

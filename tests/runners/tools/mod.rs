@@ -1,6 +1,10 @@
 //! Vectors of `tools/`.
 
-use tau_tests::vectors::VectorFile;
+use super::runtime::bash_message;
+use tau_tests::vectors::{VectorFile, file};
 
 /// Files of this area.
-pub const FILES: &[VectorFile] = &[];
+#[rustfmt::skip]
+pub const FILES: &[VectorFile] = &[
+    file("bash-execution-message", bash_message),
+];
