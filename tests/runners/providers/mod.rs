@@ -2,8 +2,8 @@
 
 pub mod common;
 mod framing;
-mod pure;
 mod history;
+mod pure;
 
 use tau_tests::vectors::{VectorFile, file};
 
