@@ -1,6 +1,8 @@
-//! Shared pieces of Tau's tests: the vector runner, comparisons of JSON documents, a scripted model server.
+//! Shared pieces of Tau's tests: the vector runner, comparisons of JSON documents, a scripted model
+//! server, and a sandbox to run the program in.
 
 pub mod compare;
 pub mod messages;
+pub mod program;
 pub mod server;
 pub mod vectors;
