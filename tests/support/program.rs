@@ -116,6 +116,12 @@ impl Sandbox {
         Self { binary: binary.into(), root }
     }
 
+    /// The folder that holds all others.
+    #[must_use]
+    pub fn root(&self) -> String {
+        self.root.display().to_string()
+    }
+
     /// The workspace.
     #[must_use]
     pub fn work(&self) -> PathBuf {
@@ -197,13 +203,21 @@ impl Sandbox {
     /// When the program cannot be started or does not end.
     #[must_use]
     pub fn run_with_stdin(&self, args: &[&str], stdin: &str) -> Run {
-        let mut command = self.command(args);
+        self.start_with_stdin(self.command(args), stdin.as_bytes()).finish()
+    }
+
+    /// Starts a command with bytes on stdin, which is closed after them.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start_with_stdin(&self, mut command: Command, stdin: &[u8]) -> Running {
         command.stdin(Stdio::piped());
         let mut running = self.start(command);
         if let Some(mut pipe) = running.child.stdin.take() {
-            let _ = pipe.write_all(stdin.as_bytes());
+            let _ = pipe.write_all(stdin);
         }
-        running.finish()
+        running
     }
 
     /// Starts a command made by [`Sandbox::command`].
@@ -269,6 +283,16 @@ pub fn outline(events: &[Value]) -> Vec<String> {
         }
     }
     names
+}
+
+/// The bytes of base64 text.
+///
+/// # Panics
+/// When it is none.
+#[must_use]
+pub fn decode_base64(text: &str) -> Vec<u8> {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_else(|e| panic!("base64: {e}"))
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
