@@ -32,7 +32,7 @@ pub fn parse_message_at(line: &str, at: usize) -> Option<EntryBody> {
 /// Reads the body of an entry from its value; `line` is kept for kinds that are not known.
 #[must_use]
 pub fn body_from_value(value: &Value, line: &str) -> EntryBody {
-    let unknown = || EntryBody::Unknown(line.into());
+    let unknown = || EntryBody::Unknown(line.trim().into());
     let text = |key: &str| opt_text(value, key);
     match value.get("type").and_then(Value::as_str).unwrap_or_default() {
         "message" => match value.get("message").and_then(Message::from_value) {

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use crate::entropy::Entropy;
 use crate::ids::EntryId;
-use crate::json::{Map, Value};
+use crate::json::{self, Map, Value};
+use crate::text::utf8::lossy;
 
 /// The version a header names: absent and null count as 1; text is read as a number.
 #[must_use]
@@ -37,6 +38,37 @@ pub fn migrate(records: &mut [Value], rng: &mut Entropy) -> bool {
         }
     }
     true
+}
+
+/// The new content of a file of version 1 or 2; `None` when it is no such file. The caller replaces the file by
+/// way of a temporary one, so that the old content is never lost.
+#[must_use]
+pub fn rewrite(bytes: &[u8], rng: &mut Entropy) -> Option<Vec<u8>> {
+    let (mut records, mut order) = (Vec::new(), Vec::new());
+    for line in bytes.split(|byte| *byte == b'\n') {
+        match serde_json::from_str(&lossy(line)) {
+            Ok(record @ Value::Object(_)) => {
+                order.push(None);
+                records.push(record);
+            }
+            // What is no record is kept as it stands.
+            _ if !line.trim_ascii().is_empty() => order.push(Some(line)),
+            _ => {}
+        }
+    }
+    super::entry::Header::from_value(records.first()?.clone())?;
+    if !migrate(&mut records, rng) {
+        return None;
+    }
+    let (mut out, mut records) = (Vec::with_capacity(bytes.len() + records.len() * 48), records.iter());
+    for raw in order {
+        match raw {
+            Some(line) => out.extend_from_slice(line),
+            None => out.extend_from_slice(json::to_string(records.next()?).as_bytes()),
+        }
+        out.push(b'\n');
+    }
+    Some(out)
 }
 
 fn kind(record: &Value) -> Option<&str> {

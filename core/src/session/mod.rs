@@ -6,16 +6,20 @@
 //! | [`decode`] | records back from their lines |
 //! | [`tree`] | ids, parents, leaf, labels, name |
 //! | [`context`] | what the model sees at a leaf |
+//! | [`reader`] | a file in chunks, tolerant, only what is needed is decoded |
 //! | [`store`] | a session and what must be written |
 //! | [`migrate`] | files of older versions |
 
 pub mod context;
 pub mod decode;
 pub mod entry;
+mod head;
 pub mod migrate;
+pub mod reader;
 pub mod store;
 pub mod tree;
 
 pub use context::Context;
 pub use entry::{EntryBody, EntryKind, Header, ModelRef};
+pub use reader::{FileRange, Loading, OpenError, Reader, Want, open};
 pub use store::{AppendPlan, Session, file_name};

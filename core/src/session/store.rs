@@ -8,11 +8,14 @@
 //! Lines of a failed append are kept and go out again together with the next entry, so that no later entry of the
 //! file points to a missing parent and nothing is lost while the disk is full.
 
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::context::Context;
 use super::entry::{BranchSummaryEntry, ContextEdit, EntryBody, EntryKind, EntryLine, Header, Label};
+use super::reader::FileRange;
 use super::tree::{NewNode, Node, Place, Slot, Tree};
 use crate::entropy::Entropy;
 use crate::fault::Fault;
@@ -45,6 +48,17 @@ struct SessionFile {
     waiting: Vec<u8>,
     /// The waiting lines may go out.
     started: bool,
+    /// Writes that were handed out and not reported back, oldest first.
+    in_flight: VecDeque<InFlight>,
+}
+
+/// A write on its way.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    /// Its size.
+    own: u64,
+    /// Size of the file after it, if nobody else writes.
+    after: u64,
 }
 
 /// One session.
@@ -64,7 +78,7 @@ impl Session {
         let file = path.map(|path| {
             let mut waiting = Vec::new();
             push_line(&mut waiting, |w| header.write(w));
-            SessionFile { path, len: None, torn: false, waiting, started: false }
+            SessionFile { waiting, ..SessionFile::new(path, None) }
         });
         Self {
             cwd: header.cwd.clone().unwrap_or_default(),
@@ -95,7 +109,7 @@ impl Session {
         torn: bool,
     ) -> Self {
         let context = Context::build(&tree, tree.leaf());
-        let file = SessionFile { path, len: Some(len), torn, waiting: Vec::new(), started: true };
+        let file = SessionFile { torn, started: true, ..SessionFile::new(path, Some(len)) };
         Self { header, cwd, tree, context, file: Some(file) }
     }
 
@@ -199,32 +213,47 @@ impl Session {
         self.file.as_mut().filter(|file| file.started)?.take()
     }
 
-    /// An append of this session went well: `len` is the size of the file now, `foreign` says that another writer
-    /// was there before.
-    pub const fn appended(&mut self, len: u64, foreign: bool) {
-        if let Some(file) = &mut self.file
-            && foreign
-        {
-            // Later writes in flight still expect the old size; the reader of foreign lines sorts that out.
-            file.len = Some(len);
+    /// The oldest write in flight went well; `len` is the size of the file now.
+    ///
+    /// Returns the place of lines that another writer put before it: they belong to the file, not to this branch
+    /// ([`Session::absorb`]).
+    pub fn appended(&mut self, len: u64) -> Option<FileRange> {
+        let file = self.file.as_mut()?;
+        let write = file.in_flight.pop_front()?;
+        let foreign = len.saturating_sub(write.after);
+        if foreign == 0 {
+            return None;
         }
+        file.len = file.len.map(|len| len.saturating_add(foreign));
+        file.in_flight.iter_mut().for_each(|later| later.after = later.after.saturating_add(foreign));
+        Some(FileRange { offset: write.after.saturating_sub(write.own), len: foreign })
     }
 
-    /// An append of this session failed; its lines wait for the next one.
+    /// The oldest write in flight failed; its lines wait for the next one.
     pub fn append_failed(&mut self, op: AppendOp) {
         let Some(file) = &mut self.file else { return };
-        match (op.create, file.len) {
-            (true, _) => file.len = None,
-            (false, Some(len)) => file.len = Some(len.saturating_sub(op.bytes.len() as u64)),
-            (false, None) => {}
-        }
+        file.in_flight.pop_front();
+        let own = op.bytes.len() as u64;
+        file.in_flight.iter_mut().for_each(|later| later.after = later.after.saturating_sub(own));
         let mut lines = op.bytes;
+        if op.create {
+            file.len = None;
+        } else {
+            file.len = file.len.map(|len| len.saturating_sub(own));
+            // Part of it may be in the file; an empty line does no harm.
+            file.torn = true;
+        }
         if lines.first() == Some(&b'\n') {
             lines.remove(0);
-            file.torn = true;
         }
         lines.append(&mut file.waiting);
         file.waiting = lines;
+    }
+
+    /// Takes in complete lines that another writer appended. They get a place in the tree; the leaf stays.
+    /// Returns how many entries were new.
+    pub fn absorb(&mut self, bytes: &[u8]) -> usize {
+        super::reader::absorb(&mut self.tree, bytes)
     }
 
     /// Whether there are lines that could not be written.
@@ -261,7 +290,7 @@ impl Session {
     pub fn label_entry(&self, target_id: &str, label: Option<&str>) -> Result<EntryBody, Fault> {
         self.tree.find(target_id).ok_or_else(|| unknown_entry(target_id))?;
         let label = label.map(str::trim).filter(|label| !label.is_empty()).map(String::from);
-        Ok(EntryBody::Label(alloc::boxed::Box::new(Label { target_id: target_id.into(), label })))
+        Ok(EntryBody::Label(Box::new(Label { target_id: target_id.into(), label })))
     }
 
     /// The entry that edits what another one contributes; `None` omits it.
@@ -291,7 +320,7 @@ impl Session {
             (_, replacement) => replacement,
         };
         let target_id = target_id.into();
-        Ok(EntryBody::ContextEdit(alloc::boxed::Box::new(ContextEdit { target_id, replacement })))
+        Ok(EntryBody::ContextEdit(Box::new(ContextEdit { target_id, replacement })))
     }
 
     /// Calls of the last reply that have no result: the session ended in the middle of a turn (D25).
@@ -317,6 +346,10 @@ impl Session {
 }
 
 impl SessionFile {
+    const fn new(path: String, len: Option<u64>) -> Self {
+        Self { path, len, torn: false, waiting: Vec::new(), started: false, in_flight: VecDeque::new() }
+    }
+
     /// Takes in the line of an entry; what must be written now.
     fn write(&mut self, kind: EntryKind, line: EntryLine<'_>) -> Option<AppendOp> {
         push_line(&mut self.waiting, |w| line.write(w));
@@ -333,7 +366,10 @@ impl SessionFile {
             bytes.insert(0, b'\n');
         }
         let (create, expect_len) = (self.len.is_none(), self.len);
-        self.len = Some(self.len.unwrap_or(0).saturating_add(bytes.len() as u64));
+        let own = bytes.len() as u64;
+        let after = self.len.unwrap_or(0).saturating_add(own);
+        self.len = Some(after);
+        self.in_flight.push_back(InFlight { own, after });
         Some(AppendOp { path: self.path.clone(), bytes, create, expect_len })
     }
 }
