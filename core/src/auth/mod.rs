@@ -1,1 +1,9 @@
-//! (room auth)
+//! **Vault**: where credentials come from (spec 40 §1).
+//!
+//! Pure: texts of files, variables and outputs of commands in, an [`op::Credential`](crate::op::Credential) or a
+//! message out. Secrets are never part of a message or of `Debug` output.
+
+pub mod env;
+pub mod file;
+pub mod resolve;
+pub mod value;

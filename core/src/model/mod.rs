@@ -1,5 +1,15 @@
 //! Models: what a request is made for (spec 30 §1.7).
 
+pub mod builtin;
+pub mod catalog;
+mod collate;
+pub mod config;
+mod overrides;
+pub mod record;
+pub mod resolve;
+mod schema;
+pub mod select;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 

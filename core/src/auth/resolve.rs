@@ -1,0 +1,437 @@
+//! Which credentials a request gets (spec 40 §1.4, §1.7): a key given for this run, the stored credential, the key
+//! of `models.json`, the environment: the first that is there owns the provider.
+//!
+//! The function is asked again with the output of a command whenever it needs one, so it stays a function of facts.
+
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::env::{self, CLOUDFLARE, Method};
+use super::value::{ConfigValue, Unresolved};
+use crate::json::Value;
+use crate::model::config::ProviderConfig;
+use crate::op::Credential;
+
+/// Outputs of commands that ran, by command text; `None` = it failed or printed nothing.
+pub type Commands = BTreeMap<String, Option<String>>;
+
+/// What `auth.json` holds for the provider.
+#[derive(Clone, Copy)]
+pub enum Stored<'a> {
+    /// Nothing.
+    None,
+    /// A raw entry.
+    Entry(&'a Value),
+    /// The file could not be read; why, without its content.
+    Unreadable(&'a str),
+}
+
+/// Everything that has a say.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    /// Provider id.
+    pub provider: &'a str,
+    /// Model id, for headers configured for it.
+    pub model: Option<&'a str>,
+    /// Address of the model, for places in it that credentials fill.
+    pub base_url: &'a str,
+    /// `--api-key`, literally.
+    pub runtime_key: Option<&'a str>,
+    /// The stored credential.
+    pub stored: Stored<'a>,
+    /// What `models.json` says about the provider.
+    pub config: Option<&'a ProviderConfig>,
+    /// The environment.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// Commands that ran.
+    pub commands: &'a Commands,
+    /// Path of `auth.json`, for messages.
+    pub auth_path: &'a str,
+}
+
+/// What came out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Credentials.
+    Ready(Resolved),
+    /// Run this shell command, put its trimmed output into [`Facts::commands`], ask again.
+    NeedCommand(String),
+    /// There are none.
+    Failed(AuthFault),
+}
+
+/// Credentials of one request.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// For the encoder.
+    pub credential: Credential,
+    /// Variables that belong to the credential.
+    pub env: Vec<(String, String)>,
+    /// Where they came from, for people.
+    pub source: String,
+}
+
+impl core::fmt::Debug for Resolved {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Resolved")
+            .field("credential", &self.credential)
+            .field("source", &self.source)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why there are no credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// Nothing is configured.
+    Missing,
+    /// The stored credential is of a kind that the provider does not take (decision D52).
+    Mismatch,
+    /// A sign-in that this program does not do (decision D6).
+    Unsupported,
+    /// A configured value has no text: a variable is missing or a command failed.
+    Unresolved,
+}
+
+/// Why there are no credentials, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthFault {
+    /// The kind.
+    pub kind: FaultKind,
+    /// For people; names the provider and the next step, holds no secret.
+    pub text: String,
+}
+
+/// Resolves the credentials of a request.
+#[must_use]
+pub fn resolve(facts: &Facts<'_>) -> Step {
+    match credentials(facts).and_then(|found| with_headers(facts, found)) {
+        Ok(resolved) => Step::Ready(resolved),
+        Err(Stop::Command(command)) => Step::NeedCommand(command),
+        Err(Stop::Fault(kind, text)) => Step::Failed(AuthFault { kind, text }),
+    }
+}
+
+/// Whether a provider counts as usable. Runs nothing: a command is taken to work until it ran.
+#[must_use]
+pub fn is_configured(facts: &Facts<'_>) -> bool {
+    !matches!(credentials(facts), Err(Stop::Fault(..)))
+}
+
+enum Stop {
+    Command(String),
+    Fault(FaultKind, String),
+}
+
+fn fault<T>(kind: FaultKind, text: String) -> Result<T, Stop> {
+    Err(Stop::Fault(kind, text))
+}
+
+/// A credential before the provider's own rules.
+#[derive(Default)]
+struct Given {
+    key: Option<String>,
+    env: Vec<(String, String)>,
+}
+
+impl Given {
+    fn key(key: String) -> Self {
+        Self { key: Some(key), ..Self::default() }
+    }
+
+    /// A variable: the credential's own first; blank ones do not count.
+    fn variable(&self, facts: &Facts<'_>, name: &str) -> Option<String> {
+        let own = self.env.iter().find(|(key, value)| key == name && !value.trim().is_empty());
+        let own = own.map(|(_, value)| value.clone());
+        own.or_else(|| (facts.env)(name).filter(|value| !value.trim().is_empty()))
+    }
+}
+
+const STORED: &str = "stored credential";
+const CONFIGURED: &str = "configured API key";
+
+fn credentials(facts: &Facts<'_>) -> Result<Resolved, Stop> {
+    let auth = env::provider(facts.provider);
+    let takes_keys = !auth.is_some_and(|auth| auth.method == Method::SignInOnly)
+        || facts.config.is_some_and(|config| config.api_key.is_some());
+    let (given, source) = if let Some(key) = facts.runtime_key {
+        if !takes_keys {
+            return mismatch(facts, "takes a sign-in, not a key");
+        }
+        (Given::key(key.to_owned()), STORED)
+    } else if let Stored::Entry(entry) = facts.stored {
+        (stored(facts, entry, takes_keys)?, STORED)
+    } else if let Some(value) = facts.config.and_then(|config| config.api_key.as_deref()) {
+        let what = format!("the apiKey of {} in models.json", facts.provider);
+        (Given::key(configured(facts, value, &Given::default(), &what)?), CONFIGURED)
+    } else {
+        (Given::default(), "")
+    };
+    by_method(facts, auth.map_or(Method::Key(&[]), |auth| auth.method), given, source)
+}
+
+/// A stored credential, by its own type. There is no way back to the environment from a wrong type (D52).
+fn stored(facts: &Facts<'_>, entry: &Value, takes_keys: bool) -> Result<Given, Stop> {
+    let field = |key: &str| entry.get(key).and_then(Value::as_str);
+    let signs_in = env::provider(facts.provider).is_some_and(|auth| auth.sign_in);
+    match field("type") {
+        Some("api_key") if takes_keys => {
+            let env = entry.get("env").and_then(Value::as_object);
+            let pairs = env.into_iter().flatten();
+            let env = pairs.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+            let mut given = Given { key: None, env: env.collect() };
+            given.key = match field("key").map(|key| text_of(facts, key, &given)) {
+                // A key without text falls to the provider's variables.
+                None | Some(Err(Failure::Nothing(_))) => None,
+                Some(Err(Failure::Run(command))) => return Err(Stop::Command(command)),
+                Some(Ok(key)) => Some(key),
+            };
+            Ok(given)
+        }
+        Some("api_key") => mismatch(facts, "takes a sign-in, but a key is stored"),
+        Some("oauth") if signs_in => fault(
+            FaultKind::Unsupported,
+            format!(
+                "A sign-in for {0} is stored in {1}, and signing in to {0} is not supported here; {2}",
+                facts.provider,
+                facts.auth_path,
+                next_step(facts)
+            ),
+        ),
+        Some("oauth") => mismatch(facts, "takes a key, but a sign-in is stored"),
+        _ => mismatch(facts, "has a stored credential of an unknown type"),
+    }
+}
+
+fn mismatch<T>(facts: &Facts<'_>, what: &str) -> Result<T, Stop> {
+    let text = format!("{} {what} ({}); {}", facts.provider, facts.auth_path, next_step(facts));
+    fault(FaultKind::Mismatch, text)
+}
+
+/// The provider's own rules: which variables fill in, and where the key goes.
+fn by_method(facts: &Facts<'_>, method: Method, given: Given, source: &str) -> Result<Resolved, Stop> {
+    let done = |credential: Credential, env: Vec<(String, String)>, source: &str| {
+        Ok(Resolved { credential, env, source: source.to_string() })
+    };
+    if method == Method::Free {
+        return done(Credential::default(), Vec::new(), "no credentials needed");
+    }
+    if let Method::Cloudflare { gateway } = method {
+        return cloudflare(facts, gateway, &given, source);
+    }
+    if let Some(key) = given.key.clone().filter(|key| !key.is_empty()) {
+        return done(Credential { api_key: Some(key), ..Credential::default() }, given.env, source);
+    }
+    if let Method::Anthropic { token, .. } = method
+        && let Some(value) = given.variable(facts, token)
+    {
+        let bearer = ("authorization".to_string(), Some(format!("Bearer {value}")));
+        let credential = Credential { headers: alloc::vec![bearer], ..Credential::default() };
+        return done(credential, given.env, token);
+    }
+    let found = method.variables().find_map(|name| Some((name, given.variable(facts, name)?)));
+    match found {
+        Some((name, key)) => {
+            done(Credential { api_key: Some(key), ..Credential::default() }, given.env, name)
+        }
+        None => fault(FaultKind::Missing, missing(facts)),
+    }
+}
+
+fn cloudflare(facts: &Facts<'_>, gateway: bool, given: &Given, source: &str) -> Result<Resolved, Stop> {
+    let [key_name, account, gateway_id] = CLOUDFLARE;
+    let own = |name: &str| given.env.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+    // Here, unlike elsewhere, an empty stored key counts.
+    let part = |name: &str| own(name).or_else(|| (facts.env)(name)).filter(|value| !value.trim().is_empty());
+    let key = given.key.clone().map_or_else(|| part(key_name), |key| Some(key).filter(|key| !key.is_empty()));
+    let names: &[&str] = if gateway { &[account, gateway_id] } else { &[account] };
+    let mut env = given.env.clone();
+    for name in names {
+        match part(name) {
+            Some(value) => {
+                env.retain(|(key, _)| key != name);
+                env.push((name.to_string(), value));
+            }
+            None => return fault(FaultKind::Missing, missing(facts)),
+        }
+    }
+    let Some(key) = key else { return fault(FaultKind::Missing, missing(facts)) };
+    let credential = if gateway {
+        let headers = alloc::vec![
+            ("cf-aig-authorization".to_string(), Some(format!("Bearer {key}"))),
+            ("authorization".to_string(), None),
+            ("x-api-key".to_string(), None),
+        ];
+        Credential { headers, ..Credential::default() }
+    } else {
+        Credential { api_key: Some(key), ..Credential::default() }
+    };
+    let source = if given.key.is_some() { source } else { key_name };
+    Ok(Resolved { credential, env, source: source.to_string() })
+}
+
+/// Headers of the configuration over those of the credential, and the address with its places filled.
+fn with_headers(facts: &Facts<'_>, mut resolved: Resolved) -> Result<Resolved, Stop> {
+    if facts.base_url.contains('{') {
+        let mut url = facts.base_url.to_string();
+        for (name, value) in &resolved.env {
+            url = url.replace(&format!("{{{name}}}"), value);
+        }
+        resolved.credential.base_url = Some(url);
+    }
+    let Some(config) = facts.config else { return Ok(resolved) };
+    let given = Given { key: None, env: resolved.env.clone() };
+    for (name, value) in &config.headers {
+        let what = format!("the header {name} of {} in models.json", facts.provider);
+        set_header(&mut resolved.credential, name, configured(facts, value, &given, &what)?);
+    }
+    if config.auth_header {
+        let Some(key) = resolved.credential.api_key.clone() else {
+            let text = format!("{} sends its key as a bearer token, but there is no key", facts.provider);
+            return fault(FaultKind::Unresolved, format!("{text}; {}", next_step(facts)));
+        };
+        set_header(&mut resolved.credential, "authorization", format!("Bearer {key}"));
+    }
+    for (name, value) in facts.model.into_iter().flat_map(|model| config.model_headers(model)) {
+        let what = format!("the header {name} of a model of {} in models.json", facts.provider);
+        set_header(&mut resolved.credential, name, configured(facts, value, &given, &what)?);
+    }
+    Ok(resolved)
+}
+
+/// Names compare without case; the later spelling stays.
+fn set_header(credential: &mut Credential, name: &str, value: String) {
+    match credential.headers.iter_mut().find(|(own, _)| own.eq_ignore_ascii_case(name)) {
+        Some(slot) => *slot = (name.to_string(), Some(value)),
+        None => credential.headers.push((name.to_string(), Some(value))),
+    }
+}
+
+enum Failure {
+    Run(String),
+    Nothing(String),
+}
+
+/// The text of a value form.
+fn text_of(facts: &Facts<'_>, value: &str, given: &Given) -> Result<String, Failure> {
+    let value = ConfigValue::parse(value);
+    if let ConfigValue::Command(command) = &value {
+        return match facts.commands.get(command) {
+            None => Err(Failure::Run(command.clone())),
+            Some(Some(text)) => Ok(text.clone()),
+            Some(None) => Err(Failure::Nothing("its command failed or printed nothing".to_string())),
+        };
+    }
+    let variable = |name: &str| {
+        let own = given.env.iter().find(|(key, value)| key == name && !value.is_empty());
+        own.map(|(_, value)| value.clone()).or_else(|| (facts.env)(name))
+    };
+    value.resolve(&variable).map_err(|error| match error {
+        Unresolved::Missing(names) => Failure::Nothing(format!("{} is not set", names.join(", "))),
+        Unresolved::NeedsCommand => Failure::Nothing("it is a command".to_string()),
+    })
+}
+
+/// The text of a value that must have one.
+fn configured(facts: &Facts<'_>, value: &str, given: &Given, what: &str) -> Result<String, Stop> {
+    text_of(facts, value, given).map_err(|failure| match failure {
+        Failure::Run(command) => Stop::Command(command),
+        Failure::Nothing(why) => Stop::Fault(
+            FaultKind::Unresolved,
+            format!("Cannot authenticate with {}: {what} has no value, {why}", facts.provider),
+        ),
+    })
+}
+
+fn missing(facts: &Facts<'_>) -> String {
+    let unreadable = match facts.stored {
+        Stored::Unreadable(why) => format!(" ({} cannot be used: {why})", facts.auth_path),
+        Stored::None | Stored::Entry(_) => String::new(),
+    };
+    format!("No credentials for {}{unreadable}; {}", facts.provider, next_step(facts))
+}
+
+/// What a person can do about it.
+fn next_step(facts: &Facts<'_>) -> String {
+    let method = env::provider(facts.provider).map(|auth| auth.method);
+    let variables: Vec<&str> = method.into_iter().flat_map(Method::variables).collect();
+    let first = match method {
+        Some(Method::Cloudflare { .. }) => format!("set {}", variables.join(" and ")),
+        Some(Method::SignInOnly) => return "choose another provider".to_string(),
+        Some(_) if !variables.is_empty() => format!("set {}", variables.join(" or ")),
+        _ => "set apiKey in models.json".to_string(),
+    };
+    format!("{first}, or store a key for \"{}\" in {}, or pass --api-key", facts.provider, facts.auth_path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(provider: &str, env: &[(&str, &str)], stored: Stored<'_>) -> Step {
+        let lookup = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, v)| v.to_string());
+        resolve(&Facts {
+            provider,
+            model: None,
+            base_url: "https://host/{CLOUDFLARE_ACCOUNT_ID}/v1",
+            runtime_key: None,
+            stored,
+            config: None,
+            env: &lookup,
+            commands: &Commands::new(),
+            auth_path: "/agent/auth.json",
+        })
+    }
+
+    #[test]
+    fn a_message_names_provider_and_next_step_but_no_secret() {
+        let Step::Failed(fault) = ask("anthropic", &[("OTHER", "sk-secret")], Stored::None) else { panic!() };
+        assert_eq!(fault.kind, FaultKind::Missing);
+        for part in ["anthropic", "ANTHROPIC_API_KEY", "/agent/auth.json", "--api-key"] {
+            assert!(fault.text.contains(part), "{}", fault.text);
+        }
+        let Step::Ready(resolved) = ask("openai", &[("OPENAI_API_KEY", "sk-secret")], Stored::None) else {
+            panic!()
+        };
+        assert!(!format!("{resolved:?}").contains("sk-secret"));
+    }
+
+    #[test]
+    fn a_stored_sign_in_never_falls_back() {
+        let entry = serde_json::json!({"type":"oauth","access":"a","refresh":"r","expires":1});
+        let env = [("ANTHROPIC_API_KEY", "k"), ("GROQ_API_KEY", "k")];
+        let Step::Failed(fault) = ask("anthropic", &env, Stored::Entry(&entry)) else { panic!() };
+        assert_eq!(fault.kind, FaultKind::Unsupported);
+        let Step::Failed(fault) = ask("groq", &env, Stored::Entry(&entry)) else { panic!() };
+        assert_eq!(fault.kind, FaultKind::Mismatch);
+    }
+
+    #[test]
+    fn an_unreadable_file_is_named() {
+        let Step::Failed(fault) = ask("openai", &[], Stored::Unreadable("not valid JSON")) else { panic!() };
+        assert!(fault.text.contains("not valid JSON"));
+        assert!(matches!(
+            ask("openai", &[("OPENAI_API_KEY", "k")], Stored::Unreadable("not valid JSON")),
+            Step::Ready(_)
+        ));
+    }
+
+    #[test]
+    fn commands_run_outside() {
+        let entry = serde_json::json!({"type":"api_key","key":"!pass show x"});
+        assert_eq!(
+            ask("openai", &[], Stored::Entry(&entry)),
+            Step::NeedCommand("pass show x".to_string())
+        );
+    }
+
+    #[test]
+    fn addresses_are_filled() {
+        let env = [("CLOUDFLARE_API_KEY", "k"), ("CLOUDFLARE_ACCOUNT_ID", "acc")];
+        let Step::Ready(resolved) = ask("cloudflare-workers-ai", &env, Stored::None) else { panic!() };
+        assert_eq!(resolved.credential.base_url.as_deref(), Some("https://host/acc/v1"));
+    }
+}
