@@ -422,10 +422,7 @@ mod tests {
     #[test]
     fn commands_run_outside() {
         let entry = serde_json::json!({"type":"api_key","key":"!pass show x"});
-        assert_eq!(
-            ask("openai", &[], Stored::Entry(&entry)),
-            Step::NeedCommand("pass show x".to_string())
-        );
+        assert_eq!(ask("openai", &[], Stored::Entry(&entry)), Step::NeedCommand("pass show x".to_string()));
     }
 
     #[test]

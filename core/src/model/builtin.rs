@@ -97,7 +97,6 @@ impl Section {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,7 +110,11 @@ mod tests {
             for line in section.lines() {
                 assert!(serde_json::from_str::<Map<String, Value>>(line.fields).is_ok(), "{}", line.id);
                 let model = record::to_model(&section.record(line));
-                assert!(!model.api.is_empty() && model.context_window > 0 && model.max_tokens > 0, "{}", line.id);
+                assert!(
+                    !model.api.is_empty() && model.context_window > 0 && model.max_tokens > 0,
+                    "{}",
+                    line.id
+                );
                 assert!(model.api == "demo" || model.base_url.starts_with("https://"), "{}", line.id);
                 count += 1;
             }

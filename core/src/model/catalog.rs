@@ -3,10 +3,10 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::Model;
 use super::builtin::{self, Line, Section};
 use super::config::{self, BaseProvider, ProviderConfig};
 use super::record::{self, Record};
-use super::Model;
 use crate::json::Value;
 use crate::settings::ConfigFault;
 

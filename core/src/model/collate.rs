@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn orders_like_a_catalogue() {
-        let ascending = ["", " ", "_", "-", ".", "/", "~", "😀", "$", "0", "10", "2", "a", "A", "a b", "a-b", "ab"];
+        let ascending =
+            ["", " ", "_", "-", ".", "/", "~", "😀", "$", "0", "10", "2", "a", "A", "a b", "a-b", "ab"];
         for pair in ascending.windows(2) {
             assert_eq!(compare(pair[0], pair[1]), Ordering::Less, "{pair:?}");
         }

@@ -198,7 +198,8 @@ pub fn compose(
     }
     for (id, over) in overrides.into_iter().flatten() {
         let over = over.as_object();
-        let chat = config.models.iter_mut().filter(|m| is_chat(m) && m.get("id").is_some_and(|own| own == id));
+        let chat =
+            config.models.iter_mut().filter(|m| is_chat(m) && m.get("id").is_some_and(|own| own == id));
         for (model, over) in chat.zip(over) {
             apply_override(model, over);
         }
@@ -259,7 +260,8 @@ fn complete(
 
     let id = model.get("id").cloned().unwrap_or_default();
     let own = |key: &str, default: Value| (key.to_string(), model.get(key).cloned().unwrap_or(default));
-    let no_cost = || Value::Object(["input", "output", "cacheRead", "cacheWrite"].map(zero).into_iter().collect());
+    let no_cost =
+        || Value::Object(["input", "output", "cacheRead", "cacheWrite"].map(zero).into_iter().collect());
     let mut record: Record = [
         ("id".to_string(), id.clone()),
         own("name", id),

@@ -154,7 +154,8 @@ pub fn resolve(
         Some(name) => of_provider(pool, name)?,
     };
     let usable = |provider: &str| !query.inline_key && usable(provider);
-    let search = Search { pool, allowed: &allowed, usable: &usable, inline_key: query.inline_key, fuzzy: true };
+    let search =
+        Search { pool, allowed: &allowed, usable: &usable, inline_key: query.inline_key, fuzzy: true };
     match search.find(asked, true)? {
         Some((index, level)) => Ok(Some(Choice::plain(index, level))),
         None => search.custom(asked, query).map(Some).ok_or_else(|| search.not_found(asked)),
@@ -201,11 +202,7 @@ impl<'a> Search<'a> {
     }
 
     /// The steps in order: a reference, a part of a name, the same without a level at the end.
-    fn find(
-        &self,
-        text: &str,
-        suffix: bool,
-    ) -> Result<Option<(usize, Option<ThinkingLevel>)>, Refusal> {
+    fn find(&self, text: &str, suffix: bool) -> Result<Option<(usize, Option<ThinkingLevel>)>, Refusal> {
         if let Some(index) = self.reference(text)? {
             return Ok(Some((index, None)));
         }
@@ -227,7 +224,8 @@ impl<'a> Search<'a> {
         let named = self.prefix(text).and_then(|(provider, rest)| {
             let exact = self.with_id(rest, Some(provider)).first().copied();
             let whole = || raw.iter().copied().find(|index| self.provider(*index) == provider);
-            let part = || self.fuzzy.then(|| best(self.pool, &self.containing(rest, Some(provider)))).flatten();
+            let part =
+                || self.fuzzy.then(|| best(self.pool, &self.containing(rest, Some(provider)))).flatten();
             exact.or_else(whole).or_else(part)
         });
         let mut candidates: Vec<usize> = named.into_iter().collect();
@@ -326,8 +324,10 @@ impl<'a> Search<'a> {
     }
 
     fn ambiguous(&self, text: &str, candidates: &[usize]) -> Refusal {
-        let with_credentials = candidates.iter().filter(|index| (self.usable)(self.provider(**index))).count();
-        let mut names: Vec<String> = candidates.iter().filter_map(|i| self.pool.get(*i)).map(full_name).collect();
+        let with_credentials =
+            candidates.iter().filter(|index| (self.usable)(self.provider(**index))).count();
+        let mut names: Vec<String> =
+            candidates.iter().filter_map(|i| self.pool.get(*i)).map(full_name).collect();
         names.sort_by(|a, b| compare(a, b));
         names.dedup();
         let hint = match with_credentials {
@@ -397,7 +397,8 @@ fn best(pool: &[Entry<'_>], matches: &[usize]) -> Option<usize> {
 }
 
 fn is_alias(id: &str) -> bool {
-    let dated = id.rsplit_once('-').is_some_and(|(_, end)| end.len() == 8 && end.bytes().all(|b| b.is_ascii_digit()));
+    let dated =
+        id.rsplit_once('-').is_some_and(|(_, end)| end.len() == 8 && end.bytes().all(|b| b.is_ascii_digit()));
     !dated
 }
 

@@ -66,12 +66,7 @@ fn check(at: &str, value: &Value, shape: &Shape, out: &mut Vec<Offence>) {
     }
 }
 
-fn check_fields(
-    at: &str,
-    map: &Map<String, Value>,
-    fields: &[(&str, bool, &Shape)],
-    out: &mut Vec<Offence>,
-) {
+fn check_fields(at: &str, map: &Map<String, Value>, fields: &[(&str, bool, &Shape)], out: &mut Vec<Offence>) {
     for (key, required, shape) in fields {
         match map.get(*key) {
             Some(value) => check(&format!("{at}.{key}"), value, shape, out),

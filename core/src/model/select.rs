@@ -144,17 +144,20 @@ fn automatic(
     wishes: &Wishes<'_>,
 ) -> (Picked, Option<String>) {
     let settings = wishes.settings;
-    let find = |provider: &str, id: &str| {
-        pool.iter().position(|entry| entry.provider == provider && entry.id == id)
-    };
+    let find =
+        |provider: &str, id: &str| pool.iter().position(|entry| entry.provider == provider && entry.id == id);
     let saved = settings.default_provider().zip(settings.default_model()).and_then(|(p, id)| find(p, id));
     let mut warning = None;
     if let Some(recorded) = wishes.recorded {
         if let Some((provider, id)) = recorded.model {
             match find(provider, id) {
                 Some(index) if usable(provider) => return (plain(index, None), None),
-                Some(_) => warning = Some(format!("the session used {provider}/{id}, which has no credentials now")),
-                None => warning = Some(format!("the session used {provider}/{id}, which is not known any more")),
+                Some(_) => {
+                    warning = Some(format!("the session used {provider}/{id}, which has no credentials now"))
+                }
+                None => {
+                    warning = Some(format!("the session used {provider}/{id}, which is not known any more"))
+                }
             }
         }
     } else if let Some(first) = wishes.scope.first() {
