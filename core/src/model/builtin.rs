@@ -1,7 +1,7 @@
 //! The built-in models, read in place: nothing is parsed before a model is asked for.
 //!
 //! `builtin.tsv` holds one block per provider, in registration order. A block begins with
-//! `@id ⇥ name ⇥ base URL ⇥ shared fields`; each further line is a model: `id ⇥ name ⇥ own fields`. Fields are
+//! `>id ⇥ name ⇥ base URL ⇥ shared fields`; each further line is a model: `id ⇥ name ⇥ own fields`. Fields are
 //! those of `models.json` entries; an own field replaces the shared one, `null` removes it.
 
 use alloc::string::{String, ToString};
@@ -38,8 +38,8 @@ pub struct Line {
 pub fn sections() -> impl Iterator<Item = Section> {
     let mut rest = TABLE;
     core::iter::from_fn(move || {
-        let block = rest.strip_prefix('@')?;
-        let end = block.find("\n@").map_or(block.len(), |at| at + 1);
+        let block = rest.strip_prefix('>')?;
+        let end = block.find("\n>").map_or(block.len(), |at| at + 1);
         let (block, after) = block.split_at(end);
         rest = after;
         let (head, lines) = block.split_once('\n')?;
@@ -119,7 +119,7 @@ mod tests {
                 count += 1;
             }
         }
-        assert_eq!(count, TABLE.lines().filter(|line| !line.starts_with('@')).count());
+        assert_eq!(count, TABLE.lines().filter(|line| !line.starts_with('>')).count());
         assert!(section("anthropic").is_some() && section("demo").is_some() && section("nope").is_none());
     }
 
