@@ -22,7 +22,9 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), IoFault> {
     let shown = path.to_string_lossy();
     let target = target_of(path).map_err(fault::at(&shown))?;
     let old = match fs::metadata(&target) {
-        Ok(meta) if meta.is_dir() => return Err(IoFault::new(FaultKind::IsDir, format!("{shown}: is a folder"))),
+        Ok(meta) if meta.is_dir() => {
+            return Err(IoFault::new(FaultKind::IsDir, format!("{shown}: is a folder")));
+        }
         Ok(meta) if !meta.is_file() => {
             return Err(IoFault::new(FaultKind::Special, format!("{shown}: is not a regular file")));
         }

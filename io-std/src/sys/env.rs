@@ -54,7 +54,9 @@ pub fn shell(configured: Option<&str>) -> Result<Vec<String>, String> {
                 _ => path.to_owned(),
             };
             if !Path::new(&full).exists() {
-                return Err(format!("the configured shell {full} does not exist; correct `shellPath` in settings.json"));
+                return Err(format!(
+                    "the configured shell {full} does not exist; correct `shellPath` in settings.json"
+                ));
             }
             full
         }

@@ -64,7 +64,10 @@ mod tests {
     #[test]
     fn texts_name_the_thing_and_no_number() {
         let fault = of(&Error::from_raw_os_error(2), "/x/y");
-        assert_eq!((fault.kind, fault.detail.as_str()), (FaultKind::NotFound, "/x/y: no such file or folder"));
+        assert_eq!(
+            (fault.kind, fault.detail.as_str()),
+            (FaultKind::NotFound, "/x/y: no such file or folder")
+        );
         let fault = of(&Error::from_raw_os_error(40), "/loop");
         assert!(!fault.detail.contains("os error"), "{fault}");
     }

@@ -56,11 +56,14 @@ pub fn stat(path: &str) -> Result<Meta, IoFault> {
 #[cfg(target_os = "linux")]
 fn stat_real(path: &str) -> io::Result<(fs::Metadata, String)> {
     use std::os::fd::AsRawFd;
-    let handle = File::from(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, rustix::fs::Mode::empty())?);
+    let handle =
+        File::from(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, rustix::fs::Mode::empty())?);
     let meta = handle.metadata()?;
     let link = fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd()));
     let real = match link {
-        Ok(real) if real.is_absolute() && !real.as_os_str().as_encoded_bytes().ends_with(b" (deleted)") => real,
+        Ok(real) if real.is_absolute() && !real.as_os_str().as_encoded_bytes().ends_with(b" (deleted)") => {
+            real
+        }
         _ => fs::canonicalize(path)?,
     };
     Ok((meta, real.to_string_lossy().into_owned()))

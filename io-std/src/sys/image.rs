@@ -80,7 +80,10 @@ fn pass(bytes: Vec<u8>, mime: &'static str, limits: &ImageLimits) -> Result<Imag
     }
     if limits.resize {
         let (width, height) = size(&bytes, mime).ok_or("its size cannot be read")?;
-        if width > limits.max_width || height > limits.max_height || base64_len(bytes.len()) >= limits.max_bytes {
+        if width > limits.max_width
+            || height > limits.max_height
+            || base64_len(bytes.len()) >= limits.max_bytes
+        {
             return Err(format!("{width}x{height} pixels, {} bytes are too large, and {hint}", bytes.len()));
         }
     }

@@ -6,9 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{
-    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
-};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
 use ignore::overrides::{Override, OverrideBuilder};
 use rustix::fs::OFlags;
 use tau_core::fault::{FaultKind, IoFault};
@@ -33,7 +31,8 @@ pub fn search(spec: &SearchSpec, cancel: &CancelToken) -> Result<Outcome, IoFaul
     let root = Path::new(&spec.root);
     let overrides = overrides(root, spec.glob.as_deref())?;
     let is_dir = std::fs::metadata(root).map_err(fault::at(&spec.root))?.is_dir();
-    let mut run = Run { spec, cancel, matcher, buffer: Vec::new(), hits: Vec::new(), matches: 0, more: false };
+    let mut run =
+        Run { spec, cancel, matcher, buffer: Vec::new(), hits: Vec::new(), matches: 0, more: false };
     if is_dir {
         run.folder(root, overrides)?;
     } else {
@@ -93,7 +92,13 @@ impl Run<'_> {
         })
     }
 
-    fn found_file(&mut self, path: &Path, rel: &[u8], whole: &mut Searcher, streaming: &mut Searcher) -> io::Result<()> {
+    fn found_file(
+        &mut self,
+        path: &Path,
+        rel: &[u8],
+        whole: &mut Searcher,
+        streaming: &mut Searcher,
+    ) -> io::Result<()> {
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
         let mut file = File::options().read(true).custom_flags(flags).open(path)?;
         self.buffer.resize(WHOLE_BYTES, 0);
@@ -118,7 +123,13 @@ impl Run<'_> {
         searcher.search_slice(&self.matcher, bytes, &mut collect)
     }
 
-    fn stream(&mut self, rest: impl Read, start: &[u8], rel: &[u8], searcher: &mut Searcher) -> io::Result<()> {
+    fn stream(
+        &mut self,
+        rest: impl Read,
+        start: &[u8],
+        rel: &[u8],
+        searcher: &mut Searcher,
+    ) -> io::Result<()> {
         let before = (self.hits.len(), self.matches, self.more);
         let mut collect = Collect::new(self.spec, rel, &mut self.hits, &mut self.matches, &mut self.more);
         let reader = Cancellable { inner: Cursor::new(start).chain(rest), cancel: self.cancel };
@@ -198,7 +209,13 @@ struct Collect<'a> {
 }
 
 impl<'a> Collect<'a> {
-    fn new(spec: &'a SearchSpec, rel: &'a [u8], hits: &'a mut Vec<Hit>, matches: &'a mut u64, more: &'a mut bool) -> Self {
+    fn new(
+        spec: &'a SearchSpec,
+        rel: &'a [u8],
+        hits: &'a mut Vec<Hit>,
+        matches: &'a mut u64,
+        more: &'a mut bool,
+    ) -> Self {
         Self { spec, rel, path: None, hits, matches, more, window: 0, binary: false }
     }
 

@@ -239,7 +239,13 @@ mod tests {
 
     #[test]
     fn order_is_that_of_whole_paths() {
-        let mut names = vec![("a.b", Kind::File), ("a", Kind::Dir), ("a-b", Kind::File), ("B", Kind::File), ("a0", Kind::Dir)];
+        let mut names = vec![
+            ("a.b", Kind::File),
+            ("a", Kind::Dir),
+            ("a-b", Kind::File),
+            ("B", Kind::File),
+            ("a0", Kind::Dir),
+        ];
         names.sort_by(|a, b| order((a.0.as_bytes(), a.1), (b.0.as_bytes(), b.1)));
         let names: Vec<_> = names.iter().map(|n| n.0).collect();
         assert_eq!(names, ["B", "a-b", "a.b", "a", "a0"]);

@@ -98,7 +98,8 @@ fn compile(pattern: &str) -> Result<GlobSet, IoFault> {
         .backslash_escape(true)
         .case_insensitive(pattern == pattern.to_lowercase())
         .build();
-    let invalid =
-        |e: globset::Error| IoFault::new(FaultKind::Invalid, format!("invalid glob `{pattern}`: {}", e.kind()));
+    let invalid = |e: globset::Error| {
+        IoFault::new(FaultKind::Invalid, format!("invalid glob `{pattern}`: {}", e.kind()))
+    };
     GlobSetBuilder::new().add(glob.map_err(invalid)?).build().map_err(invalid)
 }

@@ -41,8 +41,9 @@ pub(super) fn fit(bytes: Vec<u8>, mime: &'static str, limits: &ImageLimits) -> R
 
 fn decode(bytes: &[u8]) -> Result<(DynamicImage, image::metadata::Orientation), String> {
     let why = |e: image::ImageError| format!("it cannot be decoded: {e}");
-    let mut reader =
-        ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(|e| format!("it cannot be read: {e}"))?;
+    let mut reader = ImageReader::new(Cursor::new(bytes))
+        .with_guessed_format()
+        .map_err(|e| format!("it cannot be read: {e}"))?;
     let mut limits = Limits::default();
     limits.max_alloc = Some(MOST_MEMORY);
     reader.limits(limits);

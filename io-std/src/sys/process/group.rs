@@ -28,7 +28,8 @@ pub(super) struct Group {
 impl Group {
     pub(super) fn enter(leader: Pid) -> Self {
         let raw = leader.as_raw_nonzero().get();
-        let free = |slot: &&AtomicI32| slot.compare_exchange(0, raw, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        let free =
+            |slot: &&AtomicI32| slot.compare_exchange(0, raw, Ordering::SeqCst, Ordering::SeqCst).is_ok();
         Self { leader, slot: LIVE.iter().find(free) }
     }
 

@@ -25,7 +25,11 @@ pub use group::kill_all;
 ///
 /// # Errors
 /// When the process could not be started: `NotFound` for the program or the working directory, `Denied` …
-pub fn run(spec: &ProcSpec, partial: &mut dyn FnMut(Reply), cancel: &CancelToken) -> Result<ProcExit, IoFault> {
+pub fn run(
+    spec: &ProcSpec,
+    partial: &mut dyn FnMut(Reply),
+    cancel: &CancelToken,
+) -> Result<ProcExit, IoFault> {
     let child = spawn::spawn(spec, spawn::Output::Merged)?;
     let mut spill = spec.spill.as_ref().map(Spill::new);
     let mut exit = Pump::new(child, limits(spec, None))?.run(cancel, &mut |stream, bytes| {

@@ -87,7 +87,9 @@ impl Pump {
         let hook = cancel.on_cancel(move || wake.wake());
         while !self.ended() {
             let ready = self.wait();
-            if (ready.cancel || self.limits.deadline.is_some_and(|at| at <= Instant::now())) && self.killed.is_none() {
+            if (ready.cancel || self.limits.deadline.is_some_and(|at| at <= Instant::now()))
+                && self.killed.is_none()
+            {
                 self.kill();
             }
             self.read(&ready.pipes, out);

@@ -82,7 +82,9 @@ fn why(error: &io::Error, program: &str, cwd: &str) -> IoFault {
         return IoFault::new(FaultKind::NotFound, text);
     }
     match error.kind() {
-        ErrorKind::NotFound => IoFault::new(FaultKind::NotFound, format!("cannot start {program}: no such program")),
+        ErrorKind::NotFound => {
+            IoFault::new(FaultKind::NotFound, format!("cannot start {program}: no such program"))
+        }
         _ => IoFault::new(fault::kind(error), format!("cannot start {program}: {}", fault::text(error))),
     }
 }
