@@ -95,12 +95,12 @@ pub(super) mod texts {
     use super::String;
     use alloc::format;
 
-    pub(super) const ABORTED: &str = "The call was not run: the user aborted.";
-    pub(super) const CUT: &str = "The call was not run: the reply reached its output limit, so the arguments may be incomplete. \
+    pub(in crate::agent) const ABORTED: &str = "The call was not run: the user aborted.";
+    pub(in crate::agent) const CUT: &str = "The call was not run: the reply reached its output limit, so the arguments may be incomplete. \
         Send the call again, in smaller pieces if it is large.";
-    pub(super) const BLOCKED: &str = "The call was blocked by the host.";
+    pub(in crate::agent) const BLOCKED: &str = "The call was blocked by the host.";
 
-    pub(super) fn unknown(name: &str) -> String {
+    pub(in crate::agent) fn unknown(name: &str) -> String {
         format!("There is no tool named \"{name}\". Use one of the tools you were given.")
     }
 }

@@ -450,7 +450,8 @@ impl Agent {
             run.more = false;
         }
         run.batch = None;
-        run.push(Step::TurnEnd(reply, core::mem::take(&mut run.results)));
+        let results = core::mem::take(&mut run.results);
+        run.push(Step::TurnEnd(reply, results));
         if failed {
             Self::end(run);
         } else {

@@ -4,6 +4,7 @@ mod convert;
 mod tokens;
 
 pub use convert::bash_message;
+mod traces;
 
 use tau_tests::vectors::{VectorFile, file};
 
@@ -21,3 +22,4 @@ pub const FILES: &[VectorFile] = &[
     file("ai-context-usage", tokens::request_context),
     file("lone-surrogates", tokens::lone_surrogates),
 ];
+pub const FILES: &[VectorFile] = &[file("traces-agent-core", traces::core)];
