@@ -371,8 +371,8 @@ pub struct ProcExit {
 pub struct AppendOp {
     /// Absolute path.
     pub path: String,
-    /// Complete lines.
-    pub bytes: Vec<u8>,
+    /// Complete lines; shared, so that lines of a failed append are not lost.
+    pub bytes: Arc<Vec<u8>>,
     /// Create the file exclusively (and its folder); fail when it exists.
     pub create: bool,
     /// Size the file should have; when it differs, someone else wrote, and the reply says so.

@@ -11,6 +11,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::context::Context;
@@ -235,7 +236,7 @@ impl Session {
         file.in_flight.pop_front();
         let own = op.bytes.len() as u64;
         file.in_flight.iter_mut().for_each(|later| later.after = later.after.saturating_sub(own));
-        let mut lines = op.bytes;
+        let mut lines = Arc::unwrap_or_clone(op.bytes);
         if op.create {
             file.len = None;
         } else {
@@ -370,6 +371,7 @@ impl SessionFile {
         let after = self.len.unwrap_or(0).saturating_add(own);
         self.len = Some(after);
         self.in_flight.push_back(InFlight { own, after });
+        let bytes = Arc::new(bytes);
         Some(AppendOp { path: self.path.clone(), bytes, create, expect_len })
     }
 }
