@@ -1,1 +1,358 @@
-//! (room hub)
+//! The hub: inputs in, outputs out, everything else inside (architecture §6, §10).
+//!
+//! ```text
+//! loop {
+//!     while let Some(output) = hub.poll() { /* show events, start and cancel ops */ }
+//!     wait for a reply, a command or hub.poll_timeout()
+//!     hub.handle(now, input)
+//! }
+//! ```
+//!
+//! Contract: after each `handle`, poll until `None`; a tick that comes too early is harmless; every started op brings
+//! exactly one last reply, also after a cancel; replies of unknown ops are ignored; the order of events is the order
+//! in which a surface must show them. The hub moves only when it is polled, so a command given between two polls
+//! counts before the next step.
+
+mod ops;
+mod request;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use ops::{Ops, Owner};
+use request::{Next, Progress, Wire};
+
+use crate::entropy::Entropy;
+use crate::event::Event;
+use crate::fault::Fault;
+use crate::harness::{Cx, Desk, DeskBoot, Want};
+use crate::ids::OpId;
+use crate::input::{Command, Input, Reply};
+use crate::json::Value;
+use crate::message::{AssistantMessage, ToolCall};
+use crate::now::{Mono, Now};
+use crate::op::{HostCall, Lane, Op, Outcome};
+use crate::provider::RequestOptions;
+use crate::tools::schedule::Bench;
+use crate::tools::{Runner, Tool, ToolEnv, ToolInput, ToolOutput, ToolRequest, ToolStep};
+
+/// What a hub starts with.
+#[derive(Debug)]
+pub struct Boot {
+    /// Seed of ids; the same seed and inputs give the same bytes.
+    pub seed: [u8; 32],
+    /// Session, model, tools, prompt.
+    pub desk: DeskBoot,
+    /// Surroundings of the tools.
+    pub env: Arc<ToolEnv>,
+    /// Options of every request.
+    pub options: RequestOptions,
+    /// Withhold images from every request.
+    pub block_images: bool,
+}
+
+/// The only way out.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Begin an effect. Lanes are kept by the hub: it may run at once.
+    Start {
+        /// Its id.
+        op: OpId,
+        /// The effect.
+        what: Op,
+    },
+    /// End an effect early; it still brings its last reply.
+    Cancel {
+        /// Its id.
+        op: OpId,
+    },
+    /// Show this.
+    Event(Event),
+}
+
+/// The machine of one agent.
+#[derive(Debug)]
+pub struct Hub {
+    now: Now,
+    rng: Entropy,
+    ops: Ops,
+    desk: Desk,
+    wire: Wire,
+    bench: Bench,
+    env: Arc<ToolEnv>,
+    options: RequestOptions,
+    wants: Vec<Want>,
+}
+
+impl Hub {
+    /// Takes over a session. Poll afterwards: a session that is due to be written says so.
+    #[must_use]
+    pub fn new(boot: Boot, now: Now) -> Self {
+        let mut rng = Entropy::new(boot.seed);
+        let mut wants = Vec::new();
+        let desk = Desk::new(boot.desk, &mut Cx { now, rng: &mut rng, out: &mut wants });
+        let mut wire = Wire::default();
+        wire.block_images(boot.block_images);
+        let mut hub = Self {
+            now,
+            rng,
+            ops: Ops::default(),
+            desk,
+            wire,
+            bench: Bench::default(),
+            env: boot.env,
+            options: boot.options,
+            wants,
+        };
+        hub.carry_out();
+        hub
+    }
+
+    /// Takes one input. Never blocks, never fails: a refused command becomes an error event.
+    pub fn handle(&mut self, now: Now, input: Input) {
+        match input {
+            Input::Command(command) => {
+                if let Err(fault) = self.command(now, command) {
+                    self.ops.event(Event::Error(fault));
+                }
+            }
+            Input::Reply { op, reply } => {
+                self.set_now(now);
+                self.route(op, reply);
+            }
+            Input::Tick => {
+                self.set_now(now);
+                self.tick();
+            }
+        }
+    }
+
+    /// Follows a command, or says why not; a refused command changes nothing.
+    ///
+    /// # Errors
+    /// See [`Desk::command`].
+    pub fn command(&mut self, now: Now, command: Command) -> Result<(), Fault> {
+        self.set_now(now);
+        let mut cx = Cx { now: self.now, rng: &mut self.rng, out: &mut self.wants };
+        let outcome = self.desk.command(command, &mut cx);
+        self.carry_out();
+        outcome
+    }
+
+    /// The next output. Poll until `None` after every input.
+    #[must_use]
+    pub fn poll(&mut self) -> Option<Output> {
+        loop {
+            if let Some(output) = self.ops.next_output() {
+                return Some(output);
+            }
+            if !self.advance() {
+                return None;
+            }
+        }
+    }
+
+    /// When to send a tick at the latest; `None` = not needed. May change with every input.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Mono> {
+        [self.bench.deadline(), self.wire.deadline()].into_iter().flatten().min()
+    }
+
+    /// Whether nothing is going on and nothing is under way.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.desk.is_idle() && self.ops.is_idle() && !self.desk.wants_close()
+    }
+
+    /// Number of ops that have not brought their last reply.
+    #[must_use]
+    pub fn open_ops(&self) -> usize {
+        self.ops.open_count()
+    }
+
+    /// The Desk, to look at: session, agent, queues.
+    #[must_use]
+    pub const fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    /// The reply that is streaming.
+    #[must_use]
+    pub fn streaming(&self) -> Option<&AssistantMessage> {
+        self.wire.partial()
+    }
+
+    /// Time never goes back, whatever a backend says.
+    fn set_now(&mut self, now: Now) {
+        self.now = Now { mono: self.now.mono.max(now.mono), wall: now.wall };
+    }
+
+    // ----- moving on -----
+
+    fn advance(&mut self) -> bool {
+        if let Some((op, reply)) = self.ops.next_undone() {
+            self.route(op, reply);
+            return true;
+        }
+        let mut cx = Cx { now: self.now, rng: &mut self.rng, out: &mut self.wants };
+        if self.desk.advance(&mut cx) {
+            self.carry_out();
+            return true;
+        }
+        if self.stream() {
+            return true;
+        }
+        if self.desk.wants_close() && self.ops.is_idle() {
+            self.desk.closed();
+            self.ops.event(Event::Closed);
+            return true;
+        }
+        false
+    }
+
+    /// Does what the Desk wants, in order.
+    fn carry_out(&mut self) {
+        let mut wants = core::mem::take(&mut self.wants);
+        for want in wants.drain(..) {
+            match want {
+                Want::Event(event) => self.ops.event(event),
+                Want::Append(op) => {
+                    self.ops.start(Owner::Append(op.clone()), Lane::Session, Op::Append(op));
+                }
+                Want::Request => self.request(),
+                Want::Execute { index, tool, call, args } => self.execute(index, &tool, call, args),
+                Want::AbortStream => {
+                    if let Some(op) = self.wire.abort() {
+                        self.ops.cancel(op);
+                    }
+                }
+                Want::AbortTools => self.abort_tools(),
+            }
+        }
+        // The buffer is kept; steps of other rooms do not add to it meanwhile.
+        self.wants = wants;
+    }
+
+    // ----- replies -----
+
+    fn route(&mut self, op: OpId, reply: Reply) {
+        match self.ops.owner_of(op, &reply) {
+            None => {}
+            Some(Owner::Request) => {
+                let next = self.wire.on_reply(op, reply, self.desk.agent().context(), self.now);
+                self.start_request_op(next);
+            }
+            Some(Owner::Call(index, slot)) => self.call_input(index, ToolInput::Reply(slot, reply)),
+            Some(Owner::Append(append)) => match reply {
+                Reply::Done(Outcome::Appended { len, foreign }) => self.desk.appended(len, foreign),
+                Reply::Failed(fault) => {
+                    let mut cx = Cx { now: self.now, rng: &mut self.rng, out: &mut self.wants };
+                    self.desk.append_failed(append, &fault.detail, &mut cx);
+                    self.carry_out();
+                }
+                _ => {}
+            },
+        }
+    }
+
+    fn tick(&mut self) {
+        if let Some(op) = self.wire.overdue(self.now.mono) {
+            self.ops.disown(op);
+            self.ops.cancel(op);
+        }
+        for index in self.bench.take_due(self.now.mono) {
+            self.call_input(index, ToolInput::Tick);
+        }
+    }
+
+    // ----- the request -----
+
+    fn request(&mut self) {
+        let agent = self.desk.agent();
+        if agent.is_aborted() {
+            let message = Wire::aborted(agent.model(), self.now);
+            self.desk.agent_mut().on_reply(message);
+            return;
+        }
+        let options = RequestOptions { session_id: Some(self.desk.session().id().into()), ..self.options.clone() };
+        let next = self.wire.begin(agent.model(), agent.thinking(), &options, self.now);
+        self.start_request_op(next);
+    }
+
+    fn start_request_op(&mut self, next: Next) {
+        if let Next::Start(op) = next {
+            let id = self.ops.start(Owner::Request, Lane::Free, op);
+            self.wire.sent(id);
+            if self.desk.agent().is_aborted() {
+                self.wire.abort();
+                self.ops.cancel(id);
+            }
+        }
+    }
+
+    /// Shows the next event of the stream, or hands the complete reply to the run.
+    fn stream(&mut self) -> bool {
+        match self.wire.progress(self.now) {
+            Progress::Nothing => false,
+            Progress::Event(event) => {
+                let Some(partial) = self.wire.partial() else { return true };
+                if let Some(event) = self.desk.agent_mut().on_update(event, partial) {
+                    self.ops.event(event);
+                }
+                true
+            }
+            Progress::Reply(message) => {
+                self.desk.agent_mut().on_reply(*message);
+                true
+            }
+        }
+    }
+
+    // ----- tool calls -----
+
+    fn execute(&mut self, index: usize, tool: &Tool, call: ToolCall, args: Arc<Value>) {
+        match tool.run {
+            Runner::Machine(make) => self.bench.add(index, make(args)),
+            Runner::Host => {
+                let call = HostCall { tool: call.name, call_id: call.id, args };
+                self.bench.add(index, alloc::boxed::Box::new(crate::tools::host::HostTool::new(call)));
+            }
+        }
+        self.call_input(index, ToolInput::Begin);
+    }
+
+    fn call_input(&mut self, index: usize, input: ToolInput) {
+        let mut requests = Vec::new();
+        let Some(step) = self.bench.step(index, input, self.now, &self.env, &mut requests) else { return };
+        for request in requests {
+            match request {
+                ToolRequest::Start(slot, lane, op) => {
+                    let id = self.ops.start(Owner::Call(index, slot), lane, op);
+                    self.bench.started(index, slot, id);
+                }
+                ToolRequest::Cancel(slot) => {
+                    if let Some(op) = self.bench.op(index, slot) {
+                        self.ops.cancel(op);
+                    }
+                }
+                ToolRequest::Update(output) => self.desk.agent_mut().on_tool_update(index, output),
+                ToolRequest::Deadline(at) => self.bench.set_deadline(index, at),
+            }
+        }
+        if let ToolStep::Done(output) = step {
+            self.call_done(index, output);
+        }
+    }
+
+    fn call_done(&mut self, index: usize, output: ToolOutput) {
+        self.ops.release_call(index);
+        let now = self.now;
+        self.desk.agent_mut().on_tool_done(index, output, now);
+    }
+
+    fn abort_tools(&mut self) {
+        for index in self.bench.take_uncancelled() {
+            self.call_input(index, ToolInput::Cancel);
+        }
+    }
+}

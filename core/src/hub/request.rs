@@ -14,7 +14,7 @@ use crate::message::{AssistantMessage, Message, StopReason};
 use crate::model::{Model, ThinkingLevel};
 use crate::now::{Mono, Now};
 use crate::op::{Credential, Headers, HttpRequest, Op, Outcome, SecretOp};
-use crate::provider::{self, BodyEnd, Decoder, Encoder, ModelRequest, RequestOptions, StreamEvent, demo, error};
+use crate::provider::{self, BodyEnd, Decoder, Encoder, ModelRequest, RequestOptions, StreamEvent, error};
 
 /// Most bytes of an error body that are looked at.
 const ERROR_BODY: usize = 64 * 1024;
@@ -85,38 +85,25 @@ impl Wire {
         self.images_blocked = on;
     }
 
-    /// Begins a request: first its credentials. The demo model needs neither those nor a network.
+    /// Begins a request: first its credentials.
     pub(super) fn begin(
         &mut self,
         model: &Arc<Model>,
         thinking: ThinkingLevel,
         base: &RequestOptions,
-        context: &[Arc<Message>],
         now: Now,
     ) -> Next {
         self.events.clear();
         let options = RequestOptions { reasoning: (thinking != ThinkingLevel::Off).then_some(thinking), ..base.clone() };
-        let stage = if model.api == demo::API {
-            let decoder = demo::decoder(model, &convert::to_llm(context, &mut self.memo), now.wall.0);
-            Stage::Body { op: None, decoder, ended: None }
-        } else {
-            // The id is filled in by `sent`.
-            Stage::Secret { op: OpId(u64::MAX) }
-        };
-        let next = match &stage {
-            Stage::Secret { .. } => Next::Start(Op::Secret(SecretOp { provider: model.provider.clone() })),
-            _ => Next::Wait,
-        };
+        // The id is filled in by `sent`.
+        let stage = Stage::Secret { op: OpId(u64::MAX) };
         self.exchange = Some(Exchange { model: model.clone(), options, started: now, stage, aborted: false });
-        if matches!(next, Next::Wait) {
-            self.end_body(BodyEnd::Complete, now);
-        }
-        next
+        Next::Start(Op::Secret(SecretOp { provider: model.provider.clone() }))
     }
 
     /// The run was aborted before the request could be made.
     pub(super) fn aborted(model: &Model, now: Now) -> AssistantMessage {
-        failure(model, StopReason::Aborted, provider::ABORTED.into(), now)
+        failure(model, StopReason::Aborted, error::ABORTED.into(), now)
     }
 
     /// Notes the op that was started for [`Next::Start`].
@@ -235,7 +222,7 @@ impl Wire {
 
     fn fail_io(&mut self, fault: &IoFault, now: Now) {
         let text = match &self.exchange {
-            Some(exchange) => error::request_fault_message(&exchange.model, fault),
+            Some(_) => error::request_fault_message(fault),
             None => return,
         };
         self.fail(text, now);

@@ -5,7 +5,6 @@
 //! by [`Writer`], so that numbers look as JavaScript would write them.
 
 mod number;
-pub mod schema;
 mod writer;
 
 pub use number::{write_f64, write_number};

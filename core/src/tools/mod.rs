@@ -1,7 +1,9 @@
 //! **Bench**: tools as resumable planners. They ask for ops and compute; they never touch the world.
 
+pub mod host;
 mod line_select;
 mod lossy;
+pub mod schedule;
 
 pub use line_select::{LineSelect, SNIFF_BYTES};
 
