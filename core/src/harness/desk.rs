@@ -389,9 +389,10 @@ impl Desk {
         }
     }
 
-    /// An append went well.
-    pub const fn appended(&mut self, len: u64, foreign: bool) {
-        self.session.appended(len, foreign);
+    /// An append went well; the file has `len` bytes now. Lines of another writer stay in the file as a branch of
+    /// their own; they do not concern this one.
+    pub fn appended(&mut self, len: u64) {
+        self.session.appended(len);
     }
 
     /// An append failed: its lines go out with the next one.

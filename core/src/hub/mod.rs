@@ -244,7 +244,7 @@ impl Hub {
             }
             Some(Owner::Call(index, slot)) => self.call_input(index, ToolInput::Reply(slot, reply)),
             Some(Owner::Append(append)) => match reply {
-                Reply::Done(Outcome::Appended { len, foreign }) => self.desk.appended(len, foreign),
+                Reply::Done(Outcome::Appended { len, .. }) => self.desk.appended(len),
                 Reply::Failed(fault) => {
                     let mut cx = Cx { now: self.now, rng: &mut self.rng, out: &mut self.wants };
                     self.desk.append_failed(append, &fault.detail, &mut cx);

@@ -2,9 +2,9 @@
 
 mod convert;
 mod tokens;
+mod traces;
 
 pub use convert::bash_message;
-mod traces;
 
 use tau_tests::vectors::{VectorFile, file};
 
@@ -21,5 +21,5 @@ pub const FILES: &[VectorFile] = &[
     file("context-usage", tokens::context),
     file("ai-context-usage", tokens::request_context),
     file("lone-surrogates", tokens::lone_surrogates),
+    file("traces-agent-core", traces::core),
 ];
-pub const FILES: &[VectorFile] = &[file("traces-agent-core", traces::core)];
