@@ -44,7 +44,8 @@ impl Batch {
     pub(super) fn new(message: &AssistantMessage, tools: &[Arc<Tool>], mode: ExecutionMode) -> Self {
         let calls: Vec<Call> =
             message.tool_calls().map(|call| Call { call: call.clone(), state: CallState::Waiting }).collect();
-        let demands = |c: &Call| tools.iter().any(|t| t.name == c.call.name && t.mode == ExecutionMode::Sequential);
+        let demands =
+            |c: &Call| tools.iter().any(|t| t.name == c.call.name && t.mode == ExecutionMode::Sequential);
         let sequential = mode == ExecutionMode::Sequential || calls.iter().any(demands);
         Self { calls, sequential }
     }
@@ -66,7 +67,8 @@ impl Batch {
 
     /// The run ends without an automatic next request only if every result asks for it.
     pub(super) fn terminates(&self) -> bool {
-        let asks = |c: &Call| matches!(&c.state, CallState::Done { output, .. } if output.terminate == Some(true));
+        let asks =
+            |c: &Call| matches!(&c.state, CallState::Done { output, .. } if output.terminate == Some(true));
         !self.calls.is_empty() && self.calls.iter().all(asks)
     }
 }

@@ -19,12 +19,16 @@ impl Agent {
         let Some(run) = &mut self.run else { return };
         let Some(batch) = &run.batch else { return };
         let Some(Call { call, .. }) = batch.calls.get(index) else {
-            let task = if batch.sequential || Self::is_cut(run) { Task::FinishTurn } else { Task::StartReady };
+            let task =
+                if batch.sequential || Self::is_cut(run) { Task::FinishTurn } else { Task::StartReady };
             run.task(task);
             return;
         };
-        let start =
-            Event::ToolStart { call_id: call.id.clone(), name: call.name.clone(), args: call.arguments.clone() };
+        let start = Event::ToolStart {
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            args: call.arguments.clone(),
+        };
         run.push(Step::Out(Out::Event(start)));
         run.task(Task::Prepare(index));
     }
@@ -38,7 +42,9 @@ impl Agent {
         let before = self.config.hooks.before_tool_call;
         let Some(run) = &mut self.run else { return };
         let cut = Self::is_cut(run);
-        let Some(call) = run.batch.as_ref().and_then(|b| b.calls.get(index)).map(|c| c.call.clone()) else { return };
+        let Some(call) = run.batch.as_ref().and_then(|b| b.calls.get(index)).map(|c| c.call.clone()) else {
+            return;
+        };
         let checked = if cut {
             Err(texts::CUT.to_string())
         } else if run.aborted {
@@ -158,7 +164,8 @@ impl Agent {
         let Some(run) = &mut self.run else { return };
         let Some(batch) = &run.batch else { return };
         let is_ready = |call: &Call| matches!(call.state, CallState::Ready { .. });
-        let ready: Vec<usize> = batch.calls.iter().enumerate().filter(|(_, c)| is_ready(c)).map(|(i, _)| i).collect();
+        let ready: Vec<usize> =
+            batch.calls.iter().enumerate().filter(|(_, c)| is_ready(c)).map(|(i, _)| i).collect();
         run.waiting = Waiting::Tools;
         if ready.is_empty() {
             run.task(Task::Results);
@@ -169,7 +176,9 @@ impl Agent {
     /// Sequential batch: the result of one call, then the next call.
     pub(super) fn result(&mut self, index: usize, now: Now) {
         let Some(run) = &mut self.run else { return };
-        let Some(result) = run.batch.as_ref().and_then(|b| b.calls.get(index)?.result(now.wall.0)) else { return };
+        let Some(result) = run.batch.as_ref().and_then(|b| b.calls.get(index)?.result(now.wall.0)) else {
+            return;
+        };
         run.results.push(result.clone());
         run.message(result);
         run.task(Task::NextCall(index + 1));

@@ -70,8 +70,13 @@ impl Declared {
     #[must_use]
     pub fn delta(&self, current: &[Value]) -> Option<ToolDelta> {
         let name = |tool: &Value| tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let now: Vec<(String, String)> = current.iter().map(|tool| (name(tool), json::to_string(tool))).collect();
-        let added = current.iter().zip(&now).filter(|(_, entry)| !self.tools.contains(entry)).map(|(tool, _)| tool.clone());
+        let now: Vec<(String, String)> =
+            current.iter().map(|tool| (name(tool), json::to_string(tool))).collect();
+        let added = current
+            .iter()
+            .zip(&now)
+            .filter(|(_, entry)| !self.tools.contains(entry))
+            .map(|(tool, _)| tool.clone());
         let removed = self.tools.iter().filter(|entry| !now.contains(entry)).map(|(name, _)| {
             let mut map = Map::new();
             map.insert("name".into(), name.as_str().into());
@@ -84,7 +89,12 @@ impl Declared {
     /// Puts the needed declaration among `pending` messages: onto the last system message if there is one, else as
     /// a message of its own before the first other one.
     #[must_use]
-    pub fn declare(&self, mut pending: Vec<Arc<Message>>, current: &[Value], now_ms: i64) -> Vec<Arc<Message>> {
+    pub fn declare(
+        &self,
+        mut pending: Vec<Arc<Message>>,
+        current: &[Value],
+        now_ms: i64,
+    ) -> Vec<Arc<Message>> {
         let carrier = pending.iter().rposition(|m| matches!(**m, Message::System(_)));
         let mut state = self.clone();
         for (i, message) in pending.iter().enumerate() {
@@ -115,4 +125,3 @@ fn with_delta(mut message: SystemMessage, delta: Option<ToolDelta>) -> SystemMes
     message.tools_removed = (!delta.removed.is_empty()).then_some(delta.removed);
     message
 }
-

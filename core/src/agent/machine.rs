@@ -327,7 +327,11 @@ impl Agent {
         match task {
             Task::PollFirst => {
                 let Some(run) = &mut self.run else { return };
-                run.pending = if core::mem::take(&mut run.skip_first_poll) { Vec::new() } else { self.steering.drain() };
+                run.pending = if core::mem::take(&mut run.skip_first_poll) {
+                    Vec::new()
+                } else {
+                    self.steering.drain()
+                };
                 run.more = true;
                 run.task(Task::Turn);
             }

@@ -80,7 +80,10 @@ impl Agent {
         run.message(message.clone());
         run.push(Step::TurnEnd(message.clone(), Vec::new()));
         // `agent_end` names the failure only; `end` takes what is in `new_messages` when the step is made.
-        run.push(Step::Out(Out::Event(Event::AgentEnd { messages: alloc::vec![message], will_retry: false })));
+        run.push(Step::Out(Out::Event(Event::AgentEnd {
+            messages: alloc::vec![message],
+            will_retry: false,
+        })));
     }
 }
 

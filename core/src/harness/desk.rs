@@ -328,7 +328,9 @@ impl Desk {
         match out {
             Out::Event(event) => self.event(event, cx),
             Out::Request => cx.out.push(Want::Request),
-            Out::Execute { index, tool, call, args } => cx.out.push(Want::Execute { index, tool, call, args }),
+            Out::Execute { index, tool, call, args } => {
+                cx.out.push(Want::Execute { index, tool, call, args })
+            }
             Out::AbortStream => cx.out.push(Want::AbortStream),
             Out::AbortTools => cx.out.push(Want::AbortTools),
             Out::Finished { aborted } => self.activity = Activity::Ended { aborted },

@@ -274,7 +274,8 @@ impl Hub {
             self.desk.agent_mut().on_reply(message);
             return;
         }
-        let options = RequestOptions { session_id: Some(self.desk.session().id().into()), ..self.options.clone() };
+        let options =
+            RequestOptions { session_id: Some(self.desk.session().id().into()), ..self.options.clone() };
         let next = self.wire.begin(agent.model(), agent.thinking(), &options, self.now);
         self.start_request_op(next);
     }

@@ -121,8 +121,12 @@ impl Ops {
             self.cancel(id);
             self.disown(id);
         }
-        let held: Vec<Lane> =
-            self.lanes.iter().filter(|(_, s)| s.holder == Some(index)).map(|(lane, _)| lane.clone()).collect();
+        let held: Vec<Lane> = self
+            .lanes
+            .iter()
+            .filter(|(_, s)| s.holder == Some(index))
+            .map(|(lane, _)| lane.clone())
+            .collect();
         for lane in held {
             if let Some(state) = self.lanes.get_mut(&lane) {
                 state.holder = None;

@@ -94,7 +94,10 @@ impl Wire {
         now: Now,
     ) -> Next {
         self.events.clear();
-        let options = RequestOptions { reasoning: (thinking != ThinkingLevel::Off).then_some(thinking), ..base.clone() };
+        let options = RequestOptions {
+            reasoning: (thinking != ThinkingLevel::Off).then_some(thinking),
+            ..base.clone()
+        };
         // The id is filled in by `sent`.
         let stage = Stage::Secret { op: OpId(u64::MAX) };
         self.exchange = Some(Exchange { model: model.clone(), options, started: now, stage, aborted: false });
@@ -138,7 +141,10 @@ impl Wire {
             Stage::Sent { op } if *op == id => match reply {
                 Reply::Head { status, headers } => self.head(id, status, headers, now),
                 Reply::Failed(fault) => self.fail_io(&fault, now),
-                Reply::Done(_) => self.fail_io(&IoFault::new(FaultKind::Reset, "the connection closed before an answer came"), now),
+                Reply::Done(_) => self.fail_io(
+                    &IoFault::new(FaultKind::Reset, "the connection closed before an answer came"),
+                    now,
+                ),
                 Reply::Chunk { .. } | Reply::Update(_) => {}
             },
             Stage::Refused { op, status, headers, body } if *op == id => match reply {
@@ -277,7 +283,9 @@ impl Wire {
                 self.finish(now)
             }
             Some(_) => self.events.pop_front().map_or(Progress::Nothing, Progress::Event),
-            None if matches!(&self.exchange, Some(Exchange { stage: Stage::Failed(_), .. })) => self.finish(now),
+            None if matches!(&self.exchange, Some(Exchange { stage: Stage::Failed(_), .. })) => {
+                self.finish(now)
+            }
             None => Progress::Nothing,
         }
     }
@@ -308,10 +316,13 @@ fn encode(
     let Some((_, encoder)) = kept else {
         return Err(alloc::format!(
             "Model {}/{} needs the wire protocol \"{}\", which this build does not speak.",
-            model.provider, model.id, model.api
+            model.provider,
+            model.id,
+            model.api
         ));
     };
-    let request = ModelRequest { model, messages, options: &exchange.options, credential, now_ms: now.wall.0 };
+    let request =
+        ModelRequest { model, messages, options: &exchange.options, credential, now_ms: now.wall.0 };
     encoder.encode(&request).map_err(|fault| fault.message)
 }
 

@@ -100,6 +100,11 @@ impl Bench {
     /// Calls that were not told of the abort yet; they count as told.
     pub fn take_uncancelled(&mut self) -> Vec<usize> {
         let running = self.calls.iter_mut().filter(|(_, r)| !r.cancelled);
-        running.map(|(index, r)| { r.cancelled = true; *index }).collect()
+        running
+            .map(|(index, r)| {
+                r.cancelled = true;
+                *index
+            })
+            .collect()
     }
 }

@@ -4,7 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tau_core::agent::{Agent, AgentConfig, HookCall, HookReply, HookSet, Out, ResultChange, ToolVerdict, TurnChange, TurnDecision};
+use tau_core::agent::{
+    Agent, AgentConfig, HookCall, HookReply, HookSet, Out, ResultChange, ToolVerdict, TurnChange,
+    TurnDecision,
+};
 use tau_core::event::{Event, MessageUpdate};
 use tau_core::input::QueueMode;
 use tau_core::json::to_string;
@@ -63,7 +66,11 @@ impl<'a> World<'a> {
         let hooks = &input["hooks"];
         let on = |name: &str| hooks.get(name).is_some();
         let config = AgentConfig {
-            tool_execution: if input["toolExecution"] == "sequential" { ExecutionMode::Sequential } else { ExecutionMode::Parallel },
+            tool_execution: if input["toolExecution"] == "sequential" {
+                ExecutionMode::Sequential
+            } else {
+                ExecutionMode::Parallel
+            },
             hooks: HookSet {
                 before_tool_call: on("beforeToolCall"),
                 after_tool_call: on("afterToolCall"),
@@ -72,7 +79,8 @@ impl<'a> World<'a> {
                 prepare_request: on("prepareRequest") || on("transformContext"),
             },
         };
-        let model = Model { id: "m1".into(), provider: "mock".into(), api: "mock".into(), ..Model::default() };
+        let model =
+            Model { id: "m1".into(), provider: "mock".into(), api: "mock".into(), ..Model::default() };
         let mut agent = Agent::new(config, Arc::new(model), ThinkingLevel::Off);
         agent.steering.mode = QueueMode::parse(text(&input["steeringMode"])).unwrap_or_default();
         agent.follow_up.mode = QueueMode::parse(text(&input["followUpMode"])).unwrap_or_default();
@@ -96,8 +104,11 @@ impl<'a> World<'a> {
         let mut context: Vec<Arc<Message>> =
             list(&input["messages"]).iter().filter_map(Message::from_value).map(Arc::new).collect();
         let prompt = text(&input["systemPrompt"]);
-        if !context.iter().any(|m| matches!(**m, Message::System(_))) && (!prompt.is_empty() || !world.agent.tools().is_empty()) {
-            let declared: Vec<Value> = world.agent.tools().iter().map(|t| tau_core::agent::declaration(t)).collect();
+        if !context.iter().any(|m| matches!(**m, Message::System(_)))
+            && (!prompt.is_empty() || !world.agent.tools().is_empty())
+        {
+            let declared: Vec<Value> =
+                world.agent.tools().iter().map(|t| tau_core::agent::declaration(t)).collect();
             let system = SystemMessage {
                 content: prompt.into(),
                 tools_added: (!declared.is_empty()).then_some(declared),
@@ -118,10 +129,12 @@ impl<'a> World<'a> {
         let mut tools = Vec::new();
         for spec in specs {
             self.tools.insert(text(&spec["name"]).into(), spec.clone());
-            self.known.extend(["result", "error"].iter().filter_map(|k| spec[*k].as_str()).map(str::to_owned));
+            self.known
+                .extend(["result", "error"].iter().filter_map(|k| spec[*k].as_str()).map(str::to_owned));
             self.known.push(format!("{} ok", text(&spec["name"])));
             self.known.push("tool saw abort".into());
-            let schema = spec.get("schema").cloned().unwrap_or_else(|| json!({"type": "object", "properties": {}}));
+            let schema =
+                spec.get("schema").cloned().unwrap_or_else(|| json!({"type": "object", "properties": {}}));
             tools.push(Arc::new(Tool {
                 name: text(&spec["name"]).into(),
                 label: String::new(),
@@ -129,7 +142,11 @@ impl<'a> World<'a> {
                 prompt_snippet: None,
                 prompt_rules: Vec::new(),
                 parameters: Arc::new(schema),
-                mode: if spec["executionMode"] == "sequential" { ExecutionMode::Sequential } else { ExecutionMode::Parallel },
+                mode: if spec["executionMode"] == "sequential" {
+                    ExecutionMode::Sequential
+                } else {
+                    ExecutionMode::Parallel
+                },
                 prepare: None,
                 run: Runner::Host,
             }));
@@ -253,7 +270,11 @@ impl<'a> World<'a> {
             timestamp: now.wall.0,
             ..AssistantMessage::default()
         };
-        let fail = |reason, message: &str| AssistantMessage { stop_reason: reason, error_message: Some(message.into()), ..base.clone() };
+        let fail = |reason, message: &str| AssistantMessage {
+            stop_reason: reason,
+            error_message: Some(message.into()),
+            ..base.clone()
+        };
         if self.agent.is_aborted() {
             self.agent.on_reply(fail(StopReason::Aborted, "Request was aborted"));
             return;
@@ -308,7 +329,10 @@ impl<'a> World<'a> {
                 let verdict = if let Some(error) = spec["throw"].as_str() {
                     ToolVerdict::Failed(error.into())
                 } else if spec["block"] == true {
-                    ToolVerdict::Block { reason: spec["reason"].as_str().map(str::to_owned), terminate: spec["terminate"] == true }
+                    ToolVerdict::Block {
+                        reason: spec["reason"].as_str().map(str::to_owned),
+                        terminate: spec["terminate"] == true,
+                    }
                 } else {
                     ToolVerdict::Run(None)
                 };
@@ -320,7 +344,9 @@ impl<'a> World<'a> {
                 let change = match spec["throw"].as_str() {
                     Some(error) => Err(error.to_owned()),
                     None => Ok(ResultChange {
-                        content: spec["content"].as_array().map(|items| items.iter().map(Block::from_value).collect()),
+                        content: spec["content"]
+                            .as_array()
+                            .map(|items| items.iter().map(Block::from_value).collect()),
                         terminate: spec["terminate"].as_bool(),
                         is_error: spec["isError"].as_bool(),
                         ..ResultChange::default()
@@ -468,7 +494,8 @@ impl<'a> World<'a> {
             }
             Message::Assistant(m) => {
                 let content: Vec<Value> = m.content.iter().map(show_block).collect();
-                let mut shown = json!({"role": "assistant", "stopReason": m.stop_reason.name(), "content": content});
+                let mut shown =
+                    json!({"role": "assistant", "stopReason": m.stop_reason.name(), "content": content});
                 if let Some(error) = &m.error_message {
                     shown["errorMessage"] = error.as_str().into();
                 }
@@ -522,7 +549,9 @@ fn show_block(block: &Block) -> Value {
     match block {
         Block::Text(b) => json!({"type": "text", "text": b.text.as_str()}),
         Block::Thinking(b) => json!({"type": "thinking", "thinking": b.thinking.as_str()}),
-        Block::ToolCall(c) => json!({"type": "toolCall", "id": c.id, "name": c.name, "arguments": *c.arguments}),
+        Block::ToolCall(c) => {
+            json!({"type": "toolCall", "id": c.id, "name": c.name, "arguments": *c.arguments})
+        }
         other => panic!("unexpected block {other:?}"),
     }
 }
@@ -530,7 +559,9 @@ fn show_block(block: &Block) -> Value {
 fn show_update(update: &MessageUpdate) -> Value {
     match update {
         MessageUpdate::TextStart { index } => json!({"event": "text_start", "contentIndex": index}),
-        MessageUpdate::TextDelta { index, delta } => json!({"event": "text_delta", "contentIndex": index, "delta": delta}),
+        MessageUpdate::TextDelta { index, delta } => {
+            json!({"event": "text_delta", "contentIndex": index, "delta": delta})
+        }
         MessageUpdate::TextEnd { index, content } => {
             json!({"event": "text_end", "contentIndex": index, "content": content.as_str()})
         }
@@ -541,7 +572,9 @@ fn show_update(update: &MessageUpdate) -> Value {
         MessageUpdate::ThinkingEnd { index, content } => {
             json!({"event": "thinking_end", "contentIndex": index, "content": content.as_str()})
         }
-        MessageUpdate::ToolCallStart { index, .. } => json!({"event": "toolcall_start", "contentIndex": index}),
+        MessageUpdate::ToolCallStart { index, .. } => {
+            json!({"event": "toolcall_start", "contentIndex": index})
+        }
         MessageUpdate::ToolCallDelta { index, delta } => {
             json!({"event": "toolcall_delta", "contentIndex": index, "delta": delta})
         }
@@ -553,7 +586,10 @@ fn show_update(update: &MessageUpdate) -> Value {
 }
 
 /// The events and the final message of a scripted response.
-fn script(response: &Value, mut message: AssistantMessage) -> (VecDeque<StreamEvent>, AssistantMessage, bool) {
+fn script(
+    response: &Value,
+    mut message: AssistantMessage,
+) -> (VecDeque<StreamEvent>, AssistantMessage, bool) {
     let mut events = VecDeque::from([StreamEvent::Start]);
     let limit = response["abortAfterDeltas"].as_u64();
     let mut deltas = 0;
@@ -603,8 +639,11 @@ fn script(response: &Value, mut message: AssistantMessage) -> (VecDeque<StreamEv
         events.push_back(end);
     }
     let has_calls = message.tool_calls().next().is_some();
-    message.stop_reason = StopReason::parse(text(&response["stopReason"]))
-        .unwrap_or(if has_calls { StopReason::ToolUse } else { StopReason::Stop });
+    message.stop_reason = StopReason::parse(text(&response["stopReason"])).unwrap_or(if has_calls {
+        StopReason::ToolUse
+    } else {
+        StopReason::Stop
+    });
     message.error_message = response["errorMessage"].as_str().map(str::to_owned);
     if response["noStart"] == true {
         events.clear();
@@ -631,4 +670,3 @@ fn shown_content(log: &[Value], content: Vec<Block>) -> Vec<Block> {
     }
     kept
 }
-
