@@ -5,9 +5,18 @@
 //! by [`Writer`], so that numbers look as JavaScript would write them.
 
 mod number;
+mod parse;
+mod partial;
+mod repair;
+mod scan;
+mod tolerant;
 mod writer;
 
 pub use number::{write_f64, write_number};
+pub use parse::{JsonError, parse};
+pub use partial::{ArgsError, PartialArgs, finish_text};
+pub use repair::repair;
+pub use scan::MAX_DEPTH;
 pub use serde_json::{Map, Number, Value};
 pub use writer::Writer;
 

@@ -7,6 +7,7 @@ use core::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use super::number::{write_f64, write_number};
+use super::scan::find_special;
 
 /// Writes compact JSON straight into one buffer: no tree in between, commas placed by itself.
 ///
@@ -238,7 +239,7 @@ fn escape(out: &mut String, text: &str) {
     let bytes = text.as_bytes();
     out.reserve(text.len());
     let mut start = 0;
-    while let Some(len) = bytes.get(start..).and_then(find_escape) {
+    while let Some(len) = bytes.get(start..).and_then(find_special) {
         let at = start + len;
         out.push_str(&text[start..at]);
         match bytes[at] {
@@ -256,29 +257,6 @@ fn escape(out: &mut String, text: &str) {
         start = at + 1;
     }
     out.push_str(&text[start..]);
-}
-
-/// Position of the first byte to escape: eight bytes a step, exact at the end.
-fn find_escape(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGH;
-    let mut chunks = bytes.chunks_exact(8);
-    let mut at = 0;
-    for chunk in &mut chunks {
-        let mut word = [0u8; 8];
-        word.copy_from_slice(chunk);
-        let x = u64::from_le_bytes(word);
-        let control = x.wrapping_sub(ONES * 0x20) & !x & HIGH;
-        let found = control | zero(x ^ (ONES * 0x22)) | zero(x ^ (ONES * 0x5c));
-        if found != 0 {
-            // The lowest marked byte is exact; higher marks may be borrow artefacts.
-            return Some(at + (found.trailing_zeros() / 8) as usize);
-        }
-        at += 8;
-    }
-    let rest = chunks.remainder();
-    rest.iter().position(|&c| c < 0x20 || c == b'"' || c == b'\\').map(|i| at + i)
 }
 
 #[cfg(test)]

@@ -1,3 +1,11 @@
 //! Text: incremental decoding, cutting, cleaning.
 
+pub mod ansi;
+pub mod bom_eol;
+pub mod clean;
+pub mod hash;
+pub mod surrogate;
+pub mod truncate;
+pub mod user_shell;
+pub mod utf16;
 pub mod utf8;

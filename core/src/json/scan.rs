@@ -1,0 +1,123 @@
+//! Pieces that the strict and the streaming parser share: fast scanning, escapes, numbers.
+
+use alloc::string::String;
+
+use serde_json::Number;
+
+/// Nesting that the parsers accept. Values are dropped, cloned and written recursively, so it is bounded; real
+/// documents stay far below (spec 30 §4 asks for a cap).
+pub const MAX_DEPTH: usize = 1200;
+
+/// Position of the first quote, backslash or control character: eight bytes a step, exact at the end.
+pub(super) fn find_special(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGH;
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    for (index, word) in chunks.iter().enumerate() {
+        let x = u64::from_le_bytes(*word);
+        let control = x.wrapping_sub(ONES * 0x20) & !x & HIGH;
+        let found = control | zero(x ^ (ONES * 0x22)) | zero(x ^ (ONES * 0x5c));
+        if found != 0 {
+            // The lowest marked byte is exact; higher marks may be borrow artefacts.
+            return Some(index * 8 + (found.trailing_zeros() / 8) as usize);
+        }
+    }
+    let at = chunks.len() * 8;
+    rest.iter().position(|&c| c < 0x20 || c == b'"' || c == b'\\').map(|i| at + i)
+}
+
+/// What a simple escape (`\n` and the like) stands for.
+pub(super) const fn simple_escape(letter: u8) -> Option<char> {
+    Some(match letter {
+        b'"' => '"',
+        b'\\' => '\\',
+        b'/' => '/',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        _ => return None,
+    })
+}
+
+/// Value of a hexadecimal digit.
+pub(super) fn hex(digit: u8) -> Option<u16> {
+    char::from(digit).to_digit(16).and_then(|d| u16::try_from(d).ok())
+}
+
+/// Four hexadecimal digits at the start of `bytes`.
+pub(super) fn hex4(bytes: &[u8]) -> Option<u16> {
+    bytes.get(..4)?.iter().try_fold(0, |value, &digit| Some(value << 4 | hex(digit)?))
+}
+
+/// Joins UTF-16 units to characters; an unpaired surrogate gives nothing (spec 30 §2 item 9).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Units {
+    high: Option<u16>,
+}
+
+impl Units {
+    /// One `\uXXXX` unit.
+    pub(super) fn push(&mut self, unit: u16, out: &mut String) {
+        match (self.high.take(), unit) {
+            (_, 0xd800..=0xdbff) => self.high = Some(unit),
+            (Some(high), 0xdc00..=0xdfff) => {
+                let code = 0x1_0000 + ((u32::from(high) - 0xd800) << 10) + (u32::from(unit) - 0xdc00);
+                out.extend(char::from_u32(code));
+            }
+            _ => out.extend(char::from_u32(u32::from(unit))),
+        }
+    }
+
+    /// Something else than an escape follows: a high half without partner is dropped.
+    pub(super) const fn reset(&mut self) {
+        self.high = None;
+    }
+}
+
+/// Length of the JSON number at the start of `bytes` and whether it is a plain integer; `None` if there is none.
+pub(super) fn number_len(bytes: &[u8]) -> Option<(usize, bool)> {
+    let digits = |from: usize| {
+        bytes.get(from..).unwrap_or_default().iter().take_while(|c| c.is_ascii_digit()).count()
+    };
+    let sign = usize::from(bytes.first() == Some(&b'-'));
+    let whole = if bytes.get(sign) == Some(&b'0') { 1 } else { digits(sign) };
+    if whole == 0 {
+        return None;
+    }
+    let mut end = sign + whole;
+    let mut integer = true;
+    if bytes.get(end) == Some(&b'.') {
+        let fraction = digits(end + 1);
+        if fraction == 0 {
+            return None;
+        }
+        end += 1 + fraction;
+        integer = false;
+    }
+    if matches!(bytes.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        let exponent = digits(end + 1 + sign);
+        if exponent == 0 {
+            return None;
+        }
+        end += 1 + sign + exponent;
+        integer = false;
+    }
+    Some((end, integer))
+}
+
+/// The number that a text of JSON number form stands for; `None` beyond the range of a double.
+pub(super) fn number(text: &str, integer: bool) -> Option<Number> {
+    if integer && text != "-0" {
+        if let Ok(value) = text.parse::<u64>() {
+            return Some(value.into());
+        }
+        if let Ok(value) = text.parse::<i64>() {
+            return Some(value.into());
+        }
+    }
+    Number::from_f64(text.parse().ok()?)
+}
