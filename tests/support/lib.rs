@@ -6,4 +6,5 @@ pub mod masks;
 pub mod messages;
 pub mod program;
 pub mod server;
+pub mod text_spec;
 pub mod vectors;

@@ -3,7 +3,6 @@
 pub mod ansi;
 pub mod bom_eol;
 pub mod clean;
-pub mod hash;
 pub mod surrogate;
 pub mod truncate;
 pub mod user_shell;

@@ -70,7 +70,7 @@ mod tests {
     const NOW: Wall = Wall(1_795_168_800_000);
 
     fn wait(name: &str, value: &str) -> Option<f64> {
-        retry_after_ms(&vec![(name.into(), value.into())], NOW)
+        retry_after_ms(&[(name.into(), value.into())], NOW)
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub mod common;
 mod framing;
 mod history;
+mod json;
 mod pure;
 
 use tau_tests::vectors::{VectorFile, file};
@@ -22,4 +23,9 @@ pub const FILES: &[VectorFile] = &[
     file("transform-messages", history::transform),
     file("transcript-fold", history::fold),
     file("short-hash", history::hash),
+    file("partial-json", json::partial),
+    file("partial-json-replace", json::replace),
+    file("repair-json", json::repaired),
+    file("tool-arguments-final", json::last),
+    file("sanitize-surrogates", json::surrogates),
 ];

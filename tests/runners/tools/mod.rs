@@ -1,10 +1,15 @@
 //! Vectors of `tools/`.
 
+mod text;
+
 use super::runtime::bash_message;
 use tau_tests::vectors::{VectorFile, file};
 
 /// Files of this area.
 #[rustfmt::skip]
 pub const FILES: &[VectorFile] = &[
+    file("ansi", text::ansi),
     file("bash-execution-message", bash_message),
+    file("truncate", text::truncate),
+    file("user-bash", text::user_bash),
 ];
