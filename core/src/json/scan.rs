@@ -79,9 +79,8 @@ impl Units {
 
 /// Length of the JSON number at the start of `bytes` and whether it is a plain integer; `None` if there is none.
 pub(super) fn number_len(bytes: &[u8]) -> Option<(usize, bool)> {
-    let digits = |from: usize| {
-        bytes.get(from..).unwrap_or_default().iter().take_while(|c| c.is_ascii_digit()).count()
-    };
+    let digits =
+        |from: usize| bytes.get(from..).unwrap_or_default().iter().take_while(|c| c.is_ascii_digit()).count();
     let sign = usize::from(bytes.first() == Some(&b'-'));
     let whole = if bytes.get(sign) == Some(&b'0') { 1 } else { digits(sign) };
     if whole == 0 {

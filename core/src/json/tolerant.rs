@@ -268,7 +268,9 @@ const fn is_word_end(c: char) -> bool {
 
 /// A number or (the start of) a literal; `None` for anything else, and for what is no number yet.
 fn word_value(word: &str) -> Option<Value> {
-    for (literal, value) in [("true", Value::Bool(true)), ("false", Value::Bool(false)), ("null", Value::Null)] {
+    for (literal, value) in
+        [("true", Value::Bool(true)), ("false", Value::Bool(false)), ("null", Value::Null)]
+    {
         if literal.starts_with(word) {
             return Some(value);
         }

@@ -160,7 +160,9 @@ pub fn sequence(text: &str) -> Sequence {
                 Some(_) => Sequence::Whole(before + len),
             }
         }
-        ']' | 'P' | 'X' | '^' | '_' => string_end(body).map_or(Sequence::OpenString, |end| Sequence::Whole(before + end)),
+        ']' | 'P' | 'X' | '^' | '_' => {
+            string_end(body).map_or(Sequence::OpenString, |end| Sequence::Whole(before + end))
+        }
         ' '..='/' => {
             let len = body.bytes().take_while(|c| matches!(c, b' '..=b'/')).count();
             match body.as_bytes().get(len) {

@@ -66,7 +66,10 @@ mod tests {
             let ours = crate::json::parse(json).ok();
             let theirs = serde_json::from_str::<serde_json::Value>(&fixed).ok();
             assert_eq!(ours, theirs, "{json} -> {fixed}");
-            assert_eq!(matches!(fixed, Cow::Borrowed(_)), serde_json::from_str::<serde_json::Value>(json).ok() == theirs);
+            assert_eq!(
+                matches!(fixed, Cow::Borrowed(_)),
+                serde_json::from_str::<serde_json::Value>(json).ok() == theirs
+            );
         }
     }
 }

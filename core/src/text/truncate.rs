@@ -247,7 +247,10 @@ mod tests {
         for cut in [truncate_head("abc", limits), truncate_tail("abc\n", limits)] {
             assert_eq!((cut.content.as_str(), cut.cut_by, cut.output_lines), ("", Some(CutBy::Lines), 0));
         }
-        assert_eq!(truncate_head("", Limits { lines: usize::MAX, bytes: 0 }).to_value()["maxLines"], UNLIMITED);
+        assert_eq!(
+            truncate_head("", Limits { lines: usize::MAX, bytes: 0 }).to_value()["maxLines"],
+            UNLIMITED
+        );
     }
 
     #[test]

@@ -63,7 +63,11 @@ mod tests {
             for n in 0..=units.len() + 1 {
                 let n_cut = n.min(units.len());
                 assert_eq!(head(text, n), from_units(units[..n_cut].iter().copied()), "{text} {n}");
-                assert_eq!(tail(text, n), from_units(units[units.len() - n_cut..].iter().copied()), "{text} {n}");
+                assert_eq!(
+                    tail(text, n),
+                    from_units(units[units.len() - n_cut..].iter().copied()),
+                    "{text} {n}"
+                );
             }
         }
     }

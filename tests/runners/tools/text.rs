@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use tau_core::text::truncate::{
-    self, Limits, MAX_BYTES, MAX_LINE_UNITS, MAX_LINES, Truncation, truncate_head, truncate_line, truncate_tail,
+    self, Limits, MAX_BYTES, MAX_LINE_UNITS, MAX_LINES, Truncation, truncate_head, truncate_line,
+    truncate_tail,
 };
 use tau_core::text::user_shell::UserShellOutput;
 use tau_core::text::{ansi, clean, utf16};
