@@ -1,0 +1,152 @@
+//! Looking for sessions in folders. Nothing is read that the question does not need.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+use std::time::SystemTime;
+
+use serde_json::Value;
+use tau_core::session::Header;
+
+/// A header is found within this many bytes, or not at all (spec 60 §1.7 rule 6).
+const HEADER_LIMIT: u64 = 1 << 20;
+
+/// A folder of session files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder {
+    /// Absolute path.
+    pub path: String,
+    /// Whether it is the folder of the working directory; otherwise it was configured.
+    pub is_default: bool,
+}
+
+impl Folder {
+    /// Creates it, so that a run that cannot be stored fails before it begins.
+    ///
+    /// # Errors
+    /// Why not, with the path.
+    pub fn create(&self) -> Result<(), String> {
+        tau_io_std::sys::fs::private_dir(&self.path)
+            .map(drop)
+            .map_err(|e| format!("sessions cannot be stored: {e} (--no-session runs without storing)"))
+    }
+
+    /// The file changed last whose header belongs to this working directory (D24).
+    #[must_use]
+    pub fn newest(&self, cwd: &str) -> Option<String> {
+        let mut files: Vec<(SystemTime, String)> = self.files().filter_map(with_mtime).collect();
+        files.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        files.into_iter().map(|(_, path)| path).find(|path| belongs(path, cwd))
+    }
+
+    /// The session with this id. The usual file names end in it, which spares reading the others.
+    #[must_use]
+    pub fn exact(&self, id: &str, cwd: &str) -> Option<String> {
+        let mut files: Vec<String> = self.files().collect();
+        files.sort_unstable();
+        let is = |path: &&String| header(path).is_some_and(|h| h.id == id && is_for(&h, cwd));
+        let ending = format!("_{id}.jsonl");
+        files.iter().filter(|path| path.ends_with(&ending)).find(is).or_else(|| files.iter().find(is)).cloned()
+    }
+
+    /// The session whose id begins with this; among several the one with the newest activity.
+    #[must_use]
+    pub fn by_prefix(&self, prefix: &str, cwd: &str) -> Option<String> {
+        let is = |path: &String| header(path).is_some_and(|h| h.id.starts_with(prefix) && is_for(&h, cwd));
+        newest_activity(self.files().filter(is).collect())
+    }
+
+    fn files(&self) -> impl Iterator<Item = String> + use<> {
+        files(Path::new(&self.path))
+    }
+}
+
+/// A session of another working directory by id or prefix, and that directory.
+pub(super) fn elsewhere(all: &str, wanted: &str) -> Option<(String, String)> {
+    let folders = fs::read_dir(all).into_iter().flatten().flatten();
+    let files = folders.flat_map(|folder| files(&folder.path()));
+    let matching = files.filter(|path| header(path).is_some_and(|h| h.id.starts_with(wanted)));
+    let path = newest_activity(matching.collect())?;
+    let home = header(&path)?.cwd.unwrap_or_default();
+    Some((path, home))
+}
+
+fn files(folder: &Path) -> impl Iterator<Item = String> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.path().into_os_string().into_string().ok()).filter(|p| p.ends_with(".jsonl"))
+}
+
+fn with_mtime(path: String) -> Option<(SystemTime, String)> {
+    let modified = fs::metadata(&path).ok()?.modified().ok()?;
+    Some((modified, path))
+}
+
+fn belongs(path: &str, cwd: &str) -> bool {
+    header(path).is_some_and(|header| is_for(&header, cwd))
+}
+
+/// Directories are compared as they are spelled, dots and doubled separators aside.
+fn is_for(header: &Header, cwd: &str) -> bool {
+    header.cwd.as_deref().is_some_and(|own| own.starts_with('/') && crate::surroundings::normal(own) == cwd)
+}
+
+/// Reads the header only.
+fn header(path: &str) -> Option<Header> {
+    let mut file = File::open(path).ok()?.take(HEADER_LIMIT);
+    let mut text = Vec::new();
+    let mut chunk = [0; 4096];
+    loop {
+        let count = file.read(&mut chunk).ok()?;
+        text.extend_from_slice(chunk.get(..count)?);
+        if let Some(found) = first_record(&text, count == 0) {
+            return found;
+        }
+        if count == 0 {
+            return None;
+        }
+    }
+}
+
+/// The first record that is JSON decides; blank and broken lines before it are passed over.
+fn first_record(text: &[u8], complete: bool) -> Option<Option<Header>> {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    let unfinished = if complete { None } else { lines.next_back() };
+    let _ = unfinished;
+    lines.find_map(|line| match serde_json::from_slice::<Value>(line).ok()? {
+        Value::Null | Value::Bool(false) => None,
+        value => Some(Header::from_value(value)),
+    })
+}
+
+fn newest_activity(mut paths: Vec<String>) -> Option<String> {
+    if paths.len() > 1 {
+        paths.sort_by(|a, b| activity(b).cmp(&activity(a)).then_with(|| b.cmp(a)));
+    }
+    paths.into_iter().next()
+}
+
+/// Time of the newest message of user or model, Unix ms.
+fn activity(path: &str) -> i64 {
+    let bytes = fs::read(path).unwrap_or_default();
+    let times = bytes.split(|byte| *byte == b'\n').filter_map(|line| {
+        let record = serde_json::from_slice::<Value>(line).ok()?;
+        let message = record.get("message")?;
+        let role = message.get("role")?.as_str()?;
+        if matches!(role, "user" | "assistant") { message.get("timestamp")?.as_i64() } else { None }
+    });
+    times.max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_json_record_decides() {
+        let found = |text: &str| first_record(text.as_bytes(), true).flatten().map(|h| h.id);
+        let header = r#"{"type":"session","id":"x","cwd":"/w"}"#;
+        assert_eq!(found(&format!("\nnot json\n{header}\n")), Some("x".into()));
+        assert_eq!(found(&format!("{{\"type\":\"message\"}}\n{header}\n")), None);
+        assert!(first_record(header.as_bytes(), false).is_none());
+    }
+}
