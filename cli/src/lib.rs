@@ -1,9 +1,14 @@
 //! The command line of Tau. A library so that tests reach its pure parts.
 
 pub mod args;
+pub mod config;
+pub mod files;
 pub mod mode;
 pub mod out;
 pub mod prompts;
+pub mod sessions;
+pub mod surroundings;
+pub mod trust;
 pub mod visible;
 
 use std::io::Write;

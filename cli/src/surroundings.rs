@@ -25,9 +25,8 @@ impl Surroundings {
     /// # Errors
     /// When the working directory is gone, or there is no place for the agent directory.
     pub fn gather() -> Result<Self, String> {
-        let cwd = env::cwd().map_err(|e| {
-            format!("the working directory cannot be used ({e}); change to one that exists")
-        })?;
+        let cwd = env::cwd()
+            .map_err(|e| format!("the working directory cannot be used ({e}); change to one that exists"))?;
         let home = env::home();
         let agent_dir = match env::var("PI_CODING_AGENT_DIR").filter(|dir| !dir.is_empty()) {
             Some(dir) => absolute(&dir, &cwd, home.as_deref()),

@@ -46,7 +46,12 @@ impl Folder {
         files.sort_unstable();
         let is = |path: &&String| header(path).is_some_and(|h| h.id == id && is_for(&h, cwd));
         let ending = format!("_{id}.jsonl");
-        files.iter().filter(|path| path.ends_with(&ending)).find(is).or_else(|| files.iter().find(is)).cloned()
+        files
+            .iter()
+            .filter(|path| path.ends_with(&ending))
+            .find(is)
+            .or_else(|| files.iter().find(is))
+            .cloned()
     }
 
     /// The session whose id begins with this; among several the one with the newest activity.
@@ -73,7 +78,9 @@ pub(super) fn elsewhere(all: &str, wanted: &str) -> Option<(String, String)> {
 
 fn files(folder: &Path) -> impl Iterator<Item = String> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.path().into_os_string().into_string().ok()).filter(|p| p.ends_with(".jsonl"))
+    entries
+        .filter_map(|entry| entry.path().into_os_string().into_string().ok())
+        .filter(|p| p.ends_with(".jsonl"))
 }
 
 fn with_mtime(path: String) -> Option<(SystemTime, String)> {

@@ -114,7 +114,9 @@ impl Place<'_> {
             Some((path, home)) => format!(
                 "session {wanted} belongs to {home}; start there, or open its file with --session {path}"
             ),
-            None => format!("no session {wanted} was found; `--session` takes a file, an id or the beginning of an id"),
+            None => format!(
+                "no session {wanted} was found; `--session` takes a file, an id or the beginning of an id"
+            ),
         })
     }
 }

@@ -1,0 +1,118 @@
+//! Settings, models and credentials as found on disk, and what is wrong with them.
+
+use tau_core::auth::file::AuthFile;
+use tau_core::auth::resolve::{Commands, Facts, Stored, is_configured};
+use tau_core::model::catalog::Catalog;
+use tau_core::settings::{ConfigFault, Scope, Settings, Source, load};
+use tau_io_std::sys::env;
+
+use crate::files::read_text;
+use crate::surroundings::{Listing, Surroundings};
+
+/// A settings file.
+struct Found {
+    scope: Scope,
+    path: String,
+    text: Result<Option<String>, String>,
+}
+
+/// Reads settings files: the global one, and that of a project whose files are trusted.
+#[must_use]
+pub fn settings(place: &Surroundings, agent: &Listing, project: Option<&Listing>) -> (Settings, Vec<String>) {
+    let mut found = Vec::new();
+    if agent.has("settings.json") {
+        found.push(Found::read(Scope::Global, place.agent_file("settings.json")));
+    }
+    if project.is_some_and(|project| project.has("settings.json")) {
+        found.push(Found::read(Scope::Project, format!("{}/.pi/settings.json", place.cwd)));
+    }
+    let sources: Vec<Source<'_>> = found.iter().map(Found::source).collect();
+    let (settings, faults) = load(&sources);
+    let warn = |fault: &ConfigFault| format!("{fault}; its settings do not count");
+    let warnings = faults.iter().map(warn).collect();
+    (settings, warnings)
+}
+
+impl Found {
+    fn read(scope: Scope, path: String) -> Self {
+        let text = read_text(&path);
+        Self { scope, path, text }
+    }
+
+    fn source(&self) -> Source<'_> {
+        let text = self.text.as_ref().map(Option::as_deref).map_err(String::as_str);
+        Source { scope: self.scope, path: &self.path, text }
+    }
+}
+
+/// Models and what is known of credentials.
+pub struct Access {
+    /// All models.
+    pub catalog: Catalog,
+    auth: Option<AuthFile>,
+    auth_path: String,
+    api_key: Option<String>,
+}
+
+impl Access {
+    /// Reads `models.json` and `auth.json`. Faulty providers are left out with a warning (D50).
+    ///
+    /// # Errors
+    /// When one of the files cannot be understood as a whole.
+    pub fn read(
+        place: &Surroundings,
+        agent: &Listing,
+        api_key: Option<String>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, String> {
+        let path = place.agent_file("models.json");
+        let text = if agent.has("models.json") { read_text(&path) } else { Ok(None) };
+        let catalog = Catalog::load(&path, text.as_ref().map(Option::as_deref).map_err(String::as_str));
+        let (whole, parts): (Vec<_>, Vec<_>) =
+            catalog.faults().iter().partition(|fault| matches!(fault.at.as_str(), "" | "providers"));
+        if let Some(fault) = whole.first() {
+            return Err(format!("{fault}; correct the file, or move it away"));
+        }
+        warnings.extend(parts.iter().map(|fault| format!("{fault}; this provider does not count")));
+        let auth_path = place.agent_file("auth.json");
+        let auth = if agent.has("auth.json") { read_auth(&auth_path)? } else { None };
+        Ok(Self { catalog, auth, auth_path, api_key })
+    }
+
+    /// Whether a provider has credentials. Runs no command.
+    #[must_use]
+    pub fn usable(&self, provider: &str) -> bool {
+        self.configured(provider, None)
+    }
+
+    /// As [`Access::usable`], for the provider that `--api-key` belongs to.
+    #[must_use]
+    pub fn usable_with_key(&self, provider: &str) -> bool {
+        self.configured(provider, self.api_key.as_deref())
+    }
+
+    fn configured(&self, provider: &str, runtime_key: Option<&str>) -> bool {
+        let entry = self.auth.as_ref().and_then(|auth| auth.entry(provider));
+        is_configured(&Facts {
+            provider,
+            model: None,
+            base_url: "",
+            runtime_key,
+            stored: entry.map_or(Stored::None, Stored::Entry),
+            config: self.catalog.configured(provider),
+            env: &env::var,
+            commands: &Commands::new(),
+            auth_path: &self.auth_path,
+        })
+    }
+}
+
+/// # Errors
+/// When the file is there and cannot be understood.
+fn read_auth(path: &str) -> Result<Option<AuthFile>, String> {
+    let explain = |why: String| format!("{path}: {why}; correct the file, or move it away");
+    let Some(text) = read_text(path).map_err(|why| explain(format!("cannot be read: {why}")))? else {
+        return Ok(None);
+    };
+    AuthFile::parse(&text).map(Some).map_err(|fault| explain(fault.to_string()))
+}
