@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use tau_core::entropy::Entropy;
-use tau_core::session::reader::{Loading, OpenError, Reader};
+use tau_core::session::{Loading, OpenError, Reader, Want};
 use tau_core::session::{Header, Session, migrate};
 use tau_io_std::sys::{atomic, fault};
 
@@ -44,7 +44,7 @@ pub fn load(
 }
 
 fn read(mut file: &File) -> io::Result<Result<Loading, OpenError>> {
-    let mut reader = Reader::new();
+    let mut reader = Reader::new(Want::Context);
     let mut chunk = vec![0; CHUNK];
     while !reader.is_refused() {
         match file.read(&mut chunk) {
