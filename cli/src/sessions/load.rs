@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use tau_core::entropy::Entropy;
-use tau_core::session::{Loading, OpenError, Reader, Want};
 use tau_core::session::{Header, Session, migrate};
+use tau_core::session::{Loading, OpenError, Reader, Want};
 use tau_io_std::sys::{atomic, fault};
 
 const CHUNK: usize = 128 * 1024;
