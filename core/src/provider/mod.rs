@@ -4,6 +4,7 @@
 //! by flags only. Decoders are push parsers: they take bytes in any split and fold them into one growing
 //! [`AssistantMessage`], so that a delta costs its own length and nothing more.
 
+pub mod anthropic;
 pub mod assemble;
 pub mod body;
 pub mod cost;
@@ -205,6 +206,8 @@ pub trait Encoder: Send {
 /// The encoder of a wire protocol; `None` for one this build does not speak.
 #[must_use]
 pub fn encoder(api: &str) -> Option<Box<dyn Encoder>> {
-    let _ = api;
-    None
+    match api {
+        "anthropic-messages" => Some(Box::new(anthropic::Anthropic::default())),
+        _ => None,
+    }
 }

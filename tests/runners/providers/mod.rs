@@ -1,6 +1,8 @@
 //! Vectors of `providers/`.
 
+mod anthropic;
 pub mod common;
+mod exchange;
 mod framing;
 mod history;
 mod json;
@@ -12,6 +14,8 @@ use tau_tests::vectors::{VectorFile, file};
 #[rustfmt::skip]
 pub const FILES: &[VectorFile] = &[
     file("sse-parser", framing::sse),
+    file("anthropic-request", anthropic::request),
+    file("anthropic-stream", anthropic::stream),
     file("attribution-headers", pure::attribution),
     file("copilot-headers", pure::copilot),
     file("cost", pure::price),
