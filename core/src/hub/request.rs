@@ -95,7 +95,7 @@ impl Wire {
     ) -> Next {
         self.events.clear();
         let options = RequestOptions {
-            reasoning: (thinking != ThinkingLevel::Off).then_some(thinking),
+            reasoning: Some(thinking),
             ..base.clone()
         };
         // The id is filled in by `sent`.

@@ -5,13 +5,12 @@
 //! A reply ends once, as done or as failed; what arrived before a failure stays.
 
 use alloc::borrow::Cow;
-use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::StreamEvent;
-use crate::json::{Map, Value};
+use crate::json::{Map, PartialArgs, Value};
 use crate::message::{AssistantMessage, Block, StopReason};
 use crate::model::Model;
 
@@ -29,8 +28,8 @@ pub struct Assembler {
 #[derive(Debug, Default)]
 struct BlockState {
     closed: bool,
-    /// Raw argument text of a tool call.
-    raw: String,
+    /// Argument text of a tool call, until it is complete.
+    arguments: PartialArgs,
 }
 
 impl Assembler {
@@ -109,7 +108,7 @@ impl Assembler {
                 StreamEvent::ThinkingDelta { index, delta: delta.into_owned() }
             }
             Block::ToolCall(_) => {
-                state.raw.push_str(&delta);
+                state.arguments.push(&delta);
                 StreamEvent::ToolCallDelta { index, delta: delta.into_owned() }
             }
             Block::Image(_) | Block::Other(_) => return,
@@ -120,7 +119,7 @@ impl Assembler {
     /// Raw argument text of the call at `index`.
     #[must_use]
     pub fn raw_arguments(&self, index: usize) -> &str {
-        self.blocks.get(index).map_or("", |state| &state.raw)
+        self.blocks.get(index).map_or("", |state| state.arguments.raw())
     }
 
     /// Completes a block, once. The arguments of a call become an object: parsed from the text, or kept as they were
@@ -140,13 +139,12 @@ impl Assembler {
                 StreamEvent::ThinkingEnd { index }
             }
             Block::ToolCall(call) => {
-                let raw = core::mem::take(&mut state.raw);
-                if !raw.trim().is_empty() {
-                    match final_arguments(&raw) {
+                if !state.arguments.raw().trim().is_empty() {
+                    match state.arguments.finish() {
                         Ok(value) => call.arguments = Arc::new(value),
                         Err(why) => {
                             call.arguments = Arc::new(Value::Object(Map::new()));
-                            call.arguments_error = Some(why);
+                            call.arguments_error = Some(why.text);
                         }
                     }
                 }
@@ -189,9 +187,9 @@ impl Assembler {
         }
         for (block, state) in self.message.content.iter_mut().zip(&mut self.blocks) {
             if let (Block::ToolCall(call), false) = (block, state.closed)
-                && !state.raw.is_empty()
+                && !state.arguments.raw().is_empty()
             {
-                call.arguments = Arc::new(readable_arguments(&core::mem::take(&mut state.raw)));
+                call.arguments = Arc::new(core::mem::take(&mut state.arguments).snapshot());
             }
         }
         self.ended = true;
@@ -208,30 +206,13 @@ impl Assembler {
 
     /// Best-effort arguments of the call at `index` while it streams.
     #[must_use]
-    pub fn partial_arguments(&self, index: usize) -> Option<Value> {
+    pub fn partial_arguments(&mut self, index: usize) -> Option<Value> {
         let Block::ToolCall(call) = self.message.content.get(index)? else { return None };
-        let state = self.blocks.get(index)?;
-        if state.raw.is_empty() {
+        let state = self.blocks.get_mut(index)?;
+        if state.arguments.raw().is_empty() {
             return Some((*call.arguments).clone());
         }
-        Some(readable_arguments(&state.raw))
-    }
-}
-
-/// Complete arguments: one JSON object.
-fn final_arguments(raw: &str) -> Result<Value, String> {
-    match serde_json::from_str::<Value>(raw) {
-        Ok(value) if value.is_object() => Ok(value),
-        Ok(_) => Err(format!("the arguments are not a JSON object: {raw}")),
-        Err(error) => Err(format!("the arguments are not valid JSON ({error}): {raw}")),
-    }
-}
-
-/// Arguments of a call that is not complete.
-fn readable_arguments(raw: &str) -> Value {
-    match serde_json::from_str::<Value>(raw) {
-        Ok(value) if value.is_object() => value,
-        _ => Value::Object(Map::new()),
+        Some(state.arguments.snapshot())
     }
 }
 

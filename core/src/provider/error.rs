@@ -13,6 +13,8 @@ use crate::op::Headers;
 
 /// Longest text taken from a body, characters.
 const MAX_BODY: usize = 4000;
+/// A page up to this size is shown as it is, bytes.
+const SHORT_PAGE: usize = 200;
 
 /// The message of a response with status 400 or above. `body` may be cut; `headers` tell its type.
 #[must_use]
@@ -23,7 +25,7 @@ pub fn http_error_message(model: &Model, status: u16, headers: &Headers, body: &
         .any(|(name, value)| name.eq_ignore_ascii_case("content-type") && value.contains("text/html"));
     let said = match serde_json::from_str::<Value>(&text) {
         Ok(value) => service_words(&value).unwrap_or_else(|| text.trim().to_string()),
-        Err(_) if is_html => html_words(&text),
+        Err(_) if is_html && text.len() > SHORT_PAGE => html_words(&text),
         Err(_) => text.trim().to_string(),
     };
     let said = if said.is_empty() { "status code (no body)".to_string() } else { clean(&said) };

@@ -186,8 +186,9 @@ pub trait Decoder: Send {
     /// The final reply, without copying. Call once, after the terminal event.
     fn take(&mut self) -> AssistantMessage;
 
-    /// Best-effort arguments of the tool call at `index` while it streams.
-    fn partial_arguments(&self, index: usize) -> Option<Value>;
+    /// Best-effort arguments of the tool call at `index` while it streams. Costs the text that is new since the last
+    /// look and a copy of the value.
+    fn partial_arguments(&mut self, index: usize) -> Option<Value>;
 }
 
 /// An encoder of one protocol. It remembers what it encoded last, so that unchanged messages (same `Arc`s, same

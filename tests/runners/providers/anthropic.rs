@@ -13,7 +13,8 @@ const TOKENS: &[(&str, &str)] =
 fn captions(value: &Value) -> Value {
     match value {
         Value::String(text) => {
-            let inner = text.strip_prefix("<<ERROR_IMAGES_CAPTION id=").and_then(|rest| rest.strip_suffix(">>"));
+            let inner =
+                text.strip_prefix("<<ERROR_IMAGES_CAPTION id=").and_then(|rest| rest.strip_suffix(">>"));
             match inner.and_then(|inner| inner.split_once(" tool=")) {
                 Some((id, tool)) => error_images_caption(id, tool).into(),
                 None => value.clone(),

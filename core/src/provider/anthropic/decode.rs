@@ -106,7 +106,7 @@ impl Decoder for AnthropicDecoder {
         self.reply.assembler.take()
     }
 
-    fn partial_arguments(&self, index: usize) -> Option<Value> {
+    fn partial_arguments(&mut self, index: usize) -> Option<Value> {
         self.reply.assembler.partial_arguments(index)
     }
 }
@@ -132,7 +132,7 @@ impl Reply {
             "content_block_start" => self.on_block(serde_json::from_str(data)?, out),
             "content_block_stop" => self.on_block_stop(&serde_json::from_str(data)?, out),
             "message_start" => self.on_start(serde_json::from_str(data)?),
-            "message_delta" => self.on_message_delta(serde_json::from_str(data)?),
+            "message_delta" => self.on_message_delta(serde_json::from_str(data)?, out),
             "message_stop" => self.on_stop(out),
             "error" => {
                 let words = serde_json::from_str(data).ok().and_then(|value| service_words(&value));
@@ -255,12 +255,16 @@ impl Reply {
         }
     }
 
-    fn on_message_delta(&mut self, event: wire::MessageDelta<'_>) {
+    fn on_message_delta(&mut self, event: wire::MessageDelta<'_>, out: &mut Vec<StreamEvent>) {
         if let Some(reason) = event.delta.stop_reason.0 {
+            let is_known = stop::map(stop::ANTHROPIC, &reason) != Stop::Unknown;
             self.assembler.message_mut().raw_stop_reason = Some(reason.into_owned());
             let details = event.delta.stop_details.as_ref();
             let said = details.and_then(|details| details.get("explanation")?.as_str());
             self.explanation = said.map(clean);
+            if let (false, Some(Err(text))) = (is_known, self.verdict()) {
+                return self.fail(text, out);
+            }
         }
         if let Some(usage) = event.usage {
             self.count(&usage);
@@ -299,7 +303,9 @@ impl Reply {
                 None => "The model refused to answer (refusal).".into(),
             }),
             Stop::Failed => Err(format!("The provider stopped the reply: {}", clean(word))),
-            Stop::Unknown => Err(format!("The provider ended the reply for an unknown reason: {}", clean(word))),
+            Stop::Unknown => {
+                Err(format!("The provider ended the reply for an unknown reason: {}", clean(word)))
+            }
         })
     }
 

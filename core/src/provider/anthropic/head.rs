@@ -47,7 +47,9 @@ impl<'a> Plan<'a> {
         let thinking = match wishes.reasoning {
             _ if !model.reasoning => Thinking::Unsaid,
             None => Thinking::Unsaid,
-            Some(ThinkingLevel::Off) if model.mapped_level(ThinkingLevel::Off) == Some(None) => Thinking::Unsaid,
+            Some(ThinkingLevel::Off) if model.mapped_level(ThinkingLevel::Off) == Some(None) => {
+                Thinking::Unsaid
+            }
             Some(ThinkingLevel::Off) => Thinking::Disabled,
             Some(level) if compat.adaptive_thinking() => Thinking::Adaptive(effort(request, level)),
             Some(level) => {

@@ -7,7 +7,8 @@ use super::{ERROR_IMAGE_MOVED, Marker, error_images_caption};
 use crate::convert::SEE_IMAGE;
 use crate::json::{Value, Writer};
 use crate::message::{
-    AssistantMessage, Block, Content, ImageBlock, Message, ThinkingBlock, ToolCall, ToolResultMessage, UserMessage,
+    AssistantMessage, Block, Content, ImageBlock, Message, ThinkingBlock, ToolCall, ToolResultMessage,
+    UserMessage,
 };
 use crate::provider::body::Unit;
 

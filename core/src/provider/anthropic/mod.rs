@@ -195,7 +195,8 @@ fn request_headers(
         }
     }
     let session = options.session_id.as_deref().filter(|id| !id.is_empty());
-    let affinity = session.filter(|_| options.cache != CacheRetention::None).zip(compat.affinity_header(model));
+    let affinity =
+        session.filter(|_| options.cache != CacheRetention::None).zip(compat.affinity_header(model));
     if let Some((id, name)) = affinity {
         set.set(name, id);
     }
