@@ -94,10 +94,7 @@ impl Wire {
         now: Now,
     ) -> Next {
         self.events.clear();
-        let options = RequestOptions {
-            reasoning: Some(thinking),
-            ..base.clone()
-        };
+        let options = RequestOptions { reasoning: Some(thinking), ..base.clone() };
         // The id is filled in by `sent`.
         let stage = Stage::Secret { op: OpId(u64::MAX) };
         self.exchange = Some(Exchange { model: model.clone(), options, started: now, stage, aborted: false });
