@@ -1,8 +1,11 @@
 //! The command line of Tau. A library so that tests reach its pure parts.
 
 pub mod args;
+pub mod choose;
 pub mod config;
+pub mod credentials;
 pub mod files;
+pub mod list_models;
 pub mod mode;
 pub mod out;
 pub mod prompts;

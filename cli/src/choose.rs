@@ -1,0 +1,92 @@
+//! The model and thinking level of a run (spec 40 §3.7, §3.8).
+
+use tau_core::model::catalog::Entry;
+use tau_core::model::resolve::{Choice, Query, resolve};
+use tau_core::model::select::{Recorded, Wishes, select};
+use tau_core::model::{Model, ThinkingLevel};
+use tau_core::session::Session;
+use tau_core::settings::Settings;
+
+use crate::args::Args;
+use crate::config::Access;
+use crate::surroundings::Surroundings;
+
+/// What was chosen.
+pub struct Chosen {
+    /// The model.
+    pub model: Model,
+    /// The level that was wished for; the model may not have it.
+    pub level: ThinkingLevel,
+    /// What people should know.
+    pub warning: Option<String>,
+}
+
+/// Chooses: the flag, what the session recorded, the defaults, the first that can be used.
+///
+/// # Errors
+/// When the flags name no model, or there is none that can be used.
+pub fn choose(
+    args: &Args,
+    access: &Access,
+    settings: &Settings,
+    session: &Session,
+    place: &Surroundings,
+) -> Result<Chosen, String> {
+    if args.provider.is_some() && args.model.is_none() {
+        return Err("--provider needs --model, which names the model of that provider".into());
+    }
+    let pool = access.catalog.entries();
+    let usable = |provider: &str| access.usable(provider);
+    let query = Query {
+        provider: args.provider.as_deref(),
+        model: args.model.as_deref(),
+        thinking: args.thinking,
+        inline_key: args.api_key.is_some(),
+    };
+    let named = resolve(&pool, &usable, &query).map_err(|refusal| refusal.to_string())?;
+    let start = select(
+        &pool,
+        &usable,
+        &Wishes {
+            chosen: named.as_ref(),
+            thinking: args.thinking,
+            recorded: recorded(session),
+            scope: &[],
+            settings,
+        },
+    );
+    let chosen = start.choice.as_ref().and_then(|choice| Some((choice, choice.model(&pool)?)));
+    let Some((choice, model)) = chosen else { return Err(nothing_usable(place)) };
+    Ok(Chosen { warning: warning(start.warning, choice, &model, &pool), model, level: start.level })
+}
+
+/// Model and level of the branch, if it has messages of people or models.
+fn recorded(session: &Session) -> Option<Recorded<'_>> {
+    let context = session.context();
+    let is_talk = |message: &tau_core::message::Message| message.role() != "system";
+    if !context.messages.iter().any(|message| is_talk(message)) {
+        return None;
+    }
+    let model = context.model.as_ref().map(|model| (model.provider.as_str(), model.model_id.as_str()));
+    Some(Recorded { model, level: context.thinking() })
+}
+
+fn warning(of_session: Option<String>, choice: &Choice, model: &Model, pool: &[Entry<'_>]) -> Option<String> {
+    if let Some(lost) = of_session {
+        return Some(format!("{lost}; going on with {}/{}", model.provider, model.id));
+    }
+    let like = pool.get(choice.index).filter(|_| choice.custom_id.is_some())?;
+    Some(format!(
+        "{}/{} is not in the catalogue; it is used with the limits of {}",
+        model.provider, model.id, like.id
+    ))
+}
+
+fn nothing_usable(place: &Surroundings) -> String {
+    format!(
+        "no model can be used, because no provider has credentials. Put a key into the environment \
+         (ANTHROPIC_API_KEY, OPENAI_API_KEY …), give one with --model and --api-key, or describe a provider in {}. \
+         `--model demo/tour` shows a run without a key",
+        place.agent_file("models.json")
+    )
+}
