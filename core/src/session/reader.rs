@@ -226,17 +226,17 @@ impl Heads {
             Line::Entry(_) | Line::NoEntry { .. } if self.header.is_none() => self.refused = true,
             Line::Entry(head) => self.entry(head, offset, raw.len(), Some(text)),
             Line::NoEntry { .. } => self.notes.add(self.line, Trouble::NoEntry),
-            Line::Broken => self.broken(&lossy, offset),
+            Line::Broken => self.broken(text, matches!(lossy, Cow::Owned(_)), offset),
         }
     }
 
-    fn broken(&mut self, text: &Cow<'_, str>, offset: u64) {
+    /// `replaced`: invalid bytes were replaced, so offsets in the text are none in the file.
+    fn broken(&mut self, text: &str, replaced: bool, offset: u64) {
         let found = if self.header.is_some() { salvage(text) } else { Vec::new() };
         self.notes.add(self.line, if found.is_empty() { Trouble::NotJson } else { Trouble::Glued });
         for (at, record, head) in found {
             self.entry(head, offset + at as u64, record.len(), Some(record));
-            // Where bytes were replaced, offsets in the text are none in the file: decode it now.
-            if let (Cow::Owned(_), Some(slot)) = (text, self.tree.leaf()) {
+            if let Some(slot) = self.tree.leaf().filter(|_| replaced) {
                 self.tree
                     .set_body(slot, parse_body(record).unwrap_or_else(|| EntryBody::Unknown(record.into())));
             }

@@ -20,6 +20,7 @@ pub const FILES: &[VectorFile] = &[
     file("usage-total", tokens::usage_total),
     file("context-usage", tokens::context),
     file("ai-context-usage", tokens::request_context),
+    file("session-projection", super::sessions::context),
     file("lone-surrogates", tokens::lone_surrogates),
     file("traces-agent-core", traces::core),
 ];

@@ -4,6 +4,9 @@ mod cli_args;
 mod framing;
 mod initial_message;
 mod json_event;
+mod store;
+
+pub use store::context;
 
 use tau_tests::vectors::{VectorFile, file};
 
@@ -14,4 +17,9 @@ pub const FILES: &[VectorFile] = &[
     file("json-event", json_event::write),
     file("jsonl-framing", framing::jsonl),
     file("initial-message", initial_message::assemble),
+    file("build-context", store::context),
+    file("leaf-tree-labels", store::leaf_tree),
+    file("malformed-files", store::malformed),
+    file("migration", store::migration),
+    file("session-id-validation", store::session_id),
 ];
