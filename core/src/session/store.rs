@@ -22,7 +22,7 @@ use crate::entropy::Entropy;
 use crate::fault::Fault;
 use crate::ids::EntryId;
 use crate::json::Writer;
-use crate::message::{Block, Content, Message, ToolCall};
+use crate::message::{Block, Content};
 use crate::now::Wall;
 use crate::op::AppendOp;
 
@@ -322,27 +322,6 @@ impl Session {
         };
         let target_id = target_id.into();
         Ok(EntryBody::ContextEdit(Box::new(ContextEdit { target_id, replacement })))
-    }
-
-    /// Calls of the last reply that have no result: the session ended in the middle of a turn (D25).
-    #[must_use]
-    pub fn dangling_calls(&self) -> Vec<&ToolCall> {
-        let messages = &self.context.messages;
-        let Some(at) = messages.iter().rposition(|message| message.as_assistant().is_some()) else {
-            return Vec::new();
-        };
-        let Some(reply) = messages.get(at).and_then(|message| message.as_assistant()) else {
-            return Vec::new();
-        };
-        let answered = |call: &ToolCall| {
-            messages.iter().skip(at + 1).any(
-                |message| matches!(&**message, Message::ToolResult(result) if result.tool_call_id == call.id),
-            )
-        };
-        if reply.stop_reason.is_failure() {
-            return Vec::new();
-        }
-        reply.tool_calls().filter(|call| !answered(call)).collect()
     }
 }
 

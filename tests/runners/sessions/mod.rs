@@ -17,7 +17,7 @@ pub const FILES: &[VectorFile] = &[
     file("json-event", json_event::write),
     file("jsonl-framing", framing::jsonl),
     file("initial-message", initial_message::assemble),
-    file("build-context", store::context),
+    file("build-context", context),
     file("leaf-tree-labels", store::leaf_tree),
     file("malformed-files", store::malformed),
     file("migration", store::migration),

@@ -1,0 +1,138 @@
+//! The bug cases about session files: `bugs/NN-slug/*.jsonl` against `expected.json`.
+//!
+//! `TAU_BUGS=DIR` runs another folder of the same format. Every file is read whole, byte by byte, and by what its
+//! last entry needs; then an entry is appended and the file must read well again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use tau_core::convert::{self, Memo, Target};
+use tau_core::entropy::Entropy;
+use tau_core::message::Message;
+use tau_core::now::Wall;
+use tau_core::session::{EntryBody, Reader, Session, Want, open};
+
+fn folder() -> PathBuf {
+    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("bugs");
+    std::env::var_os("TAU_BUGS").map_or_else(own, PathBuf::from)
+}
+
+#[test]
+fn session_files() {
+    let mut folders: Vec<PathBuf> =
+        fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for folder in folders {
+        let Ok(text) = fs::read_to_string(folder.join("expected.json")) else { continue };
+        let expected: Value = serde_json::from_str(&text).unwrap();
+        if expected["area"] != "session" {
+            continue;
+        }
+        let mut files: Vec<PathBuf> =
+            fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.retain(|path| path.extension().is_some_and(|e| e == "jsonl"));
+        files.sort();
+        for file in files {
+            count += 1;
+            if let Err(why) = check(&file, &expected) {
+                failures.push(format!("{}: {why}", file.display()));
+            }
+        }
+    }
+    assert!(count > 0, "no cases in {}", folder().display());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn check(file: &Path, expected: &Value) -> Result<(), String> {
+    let bytes = fs::read(file).map_err(|e| e.to_string())?;
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let expect = expected["expect"].get(name).unwrap_or(&expected["expect"]);
+    let mut session = read(&bytes, Want::Everything)?;
+    compare("ids", expect, &session.tree().slots().map(|slot| session.tree().id(slot)).collect())?;
+    compare("leaf", expect, &session.leaf_id().into())?;
+    let path = session.tree().path(session.tree().leaf());
+    compare("branch", expect, &path.into_iter().map(|slot| session.tree().id(slot)).collect())?;
+    compare("text0", expect, &first_text(&session).into())?;
+    let lazy = read(&bytes, Want::Context)?;
+    if lazy.context().messages != session.context().messages || lazy.leaf_id() != session.leaf_id() {
+        return Err("reading only what is needed gives another context".into());
+    }
+    sendable(&session)?;
+    appendable(&mut session, &bytes)
+}
+
+/// Reads in single bytes, and again in one piece.
+fn read(bytes: &[u8], want: Want) -> Result<Session, String> {
+    let mut reader = Reader::new(want);
+    bytes.chunks(1).for_each(|chunk| reader.feed(chunk));
+    let mut loading = reader.finish().map_err(|e| e.to_string())?;
+    if loading.next_range().is_some() {
+        return Err("a small file needs no second reading".into());
+    }
+    let (whole, _) = open(bytes, "/s.jsonl".into(), "/", want).map_err(|e| e.to_string())?;
+    let session = loading.finish("/s.jsonl".into(), "/");
+    if session.context().messages != whole.context().messages {
+        return Err("the result depends on the chunks".into());
+    }
+    Ok(session)
+}
+
+fn compare(key: &str, expect: &Value, got: &Value) -> Result<(), String> {
+    match expect.get(key) {
+        Some(wanted) if wanted != got => Err(format!("{key}: expected {wanted}, got {got}")),
+        _ => Ok(()),
+    }
+}
+
+fn first_text(session: &Session) -> String {
+    match session.context().messages.first().map(|message| &**message) {
+        Some(Message::User(user)) => user.content.texts().collect(),
+        _ => String::new(),
+    }
+}
+
+/// What would be sent holds no result without its call before it (bug 38).
+fn sendable(session: &Session) -> Result<(), String> {
+    let target =
+        Target { provider: "x", api: "anthropic-messages", model: "m", images: true, ids: None, max_id: 64 };
+    let mut memo = Memo::default();
+    let public = convert::to_llm(&session.context().messages, &mut memo);
+    let mut open_calls: Vec<String> = Vec::new();
+    for message in convert::prepare(&public, &target, 0, &mut Memo::default()) {
+        match &*message {
+            Message::Assistant(reply) => {
+                open_calls = reply.tool_calls().map(|call| call.id.clone()).collect()
+            }
+            Message::ToolResult(result) if !open_calls.contains(&result.tool_call_id) => {
+                return Err(format!("result {} has no call", result.tool_call_id));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn appendable(session: &mut Session, before: &[u8]) -> Result<(), String> {
+    let leaf = session.leaf_id().map(str::to_owned);
+    let count = session.tree().nodes().len();
+    let message = Arc::new(Message::user("probe", Vec::new(), 9));
+    let mut rng = Entropy::new([1; 32]);
+    let plan = session.append(EntryBody::Message(message), Wall(9), &mut rng).map_err(|e| e.to_string())?;
+    let op = plan.op.ok_or("nothing to write")?;
+    if op.create || op.expect_len != Some(before.len() as u64) {
+        return Err(format!("create {} expect {:?}", op.create, op.expect_len));
+    }
+    let after = read(&[before, &op.bytes].concat(), Want::Everything)?;
+    let slot = after.tree().leaf().ok_or("no leaf")?;
+    if after.tree().id(slot) != plan.id.as_str() || after.tree().parent_id(slot) != leaf.as_deref() {
+        return Err("the new entry is not read back in its place".into());
+    }
+    if after.tree().nodes().len() != count + 1 {
+        return Err(format!("{} entries became {}", count, after.tree().nodes().len()));
+    }
+    Ok(())
+}
