@@ -3,6 +3,8 @@
 //! `TAU_BUGS=DIR` runs another folder of the same format. Every file is read whole, byte by byte, and by what its
 //! last entry needs; then an entry is appended and the file must read well again.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,7 +52,7 @@ fn session_files() {
 fn check(file: &Path, expected: &Value) -> Result<(), String> {
     let bytes = fs::read(file).map_err(|e| e.to_string())?;
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let expect = expected["expect"].get(name).unwrap_or(&expected["expect"]);
+    let expect = expected["expect"].get(name).unwrap_or_else(|| &expected["expect"]);
     let mut session = read(&bytes, Want::Everything)?;
     compare("ids", expect, &session.tree().slots().map(|slot| session.tree().id(slot)).collect())?;
     compare("leaf", expect, &session.leaf_id().into())?;

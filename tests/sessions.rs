@@ -1,5 +1,7 @@
 //! Properties of session files: whatever happens to the bytes, what was whole stays readable.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -356,6 +358,22 @@ fn glued_records_are_read() {
             assert_eq!(shape(session.context()), shape(whole.context()));
         }
     }
+}
+
+/// Arguments of a thousand levels are read back (json::MAX_DEPTH is the limit).
+#[test]
+fn deep_arguments_survive() {
+    let deep = format!("{}1{}", "[".repeat(1000), "]".repeat(1000));
+    let line = format!(
+        r#"{{"type":"message","id":"a","parentId":null,"timestamp":"2025-01-01T00:00:00.000Z","message":{{"role":"assistant","content":[{{"type":"toolCall","id":"c","name":"n","arguments":{{"x":{deep}}}}}],"timestamp":1}}}}"#
+    );
+    let file =
+        format!("{}\n{line}\n", r#"{"type":"session","version":3,"id":"s","timestamp":"","cwd":"/w"}"#);
+    let (session, notes) = open(file.as_bytes(), "/s".into(), "/", Want::Context).unwrap();
+    assert_eq!(notes.count, 0);
+    let Message::Assistant(reply) = &*session.context().messages[0] else { panic!("no reply") };
+    let call = reply.tool_calls().next().unwrap();
+    assert_eq!(tau_core::json::to_string(&call.arguments), format!(r#"{{"x":{deep}}}"#));
 }
 
 /// Bug 39: cycles, self-parents, duplicate ids and missing parents end the walk, not the program.

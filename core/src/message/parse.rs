@@ -26,7 +26,7 @@ pub fn parse_message(text: &str) -> Option<Message> {
     if let Ok(wire) = serde_json::from_str::<WireMessage<'_>>(text) {
         return wire.into_message(|| serde_json::from_str(text).ok());
     }
-    Message::from_value(&serde_json::from_str(text).ok()?)
+    Message::from_value(&json::parse(text).ok()?)
 }
 
 impl Message {
@@ -36,10 +36,14 @@ impl Message {
         let map = value.as_object()?;
         map.get("role")?.as_str()?;
         let mut clean = sanitize(map);
-        // Blocks go their own way, so that an unknown kind is kept as it is.
-        let content = clean.as_object_mut()?.remove("content");
+        // Blocks go their own way, so that an unknown kind is kept as it is; free values, because they may be
+        // nested deeper than the typed read allows.
+        let mut take = |key: &str| clean.as_object_mut().and_then(|map| map.shift_remove(key));
+        let content = take("content");
+        let (details, structured, nested) = (take("details"), take("structuredContent"), take("nestedCalls"));
         let text = json::to_string(&clean);
         let mut wire: WireMessage<'_> = serde_json::from_str(&text).ok()?;
+        (wire.details, wire.structured_content, wire.nested_calls) = (details, structured, nested);
         wire.content = match content.as_ref().map(Content::from_value) {
             Some(Content::Text(text)) => WireContent::Text(text.into_string()),
             Some(Content::Blocks(blocks)) if content.is_some_and(|c| c.is_array()) => {
@@ -65,13 +69,17 @@ impl Block {
     /// Reads one content block from a value.
     #[must_use]
     pub fn from_value(value: &Value) -> Self {
-        match value.as_object().and_then(clean_block) {
-            Some(clean) => match serde_json::from_str::<WireBlock<'_>>(&json::to_string(&clean)) {
-                Ok(wire) => wire.into_block().unwrap_or_else(|| Self::Other(value.clone())),
-                Err(_) => Self::Other(value.clone()),
-            },
-            None => Self::Other(value.clone()),
-        }
+        Self::known(value).unwrap_or_else(|| Self::Other(value.clone()))
+    }
+
+    fn known(value: &Value) -> Option<Self> {
+        let mut clean = clean_block(value.as_object()?)?;
+        // Arguments may be nested deeper than the typed read allows.
+        let arguments = clean.as_object_mut()?.shift_remove("arguments");
+        let text = json::to_string(&clean);
+        let mut wire: WireBlock<'_> = serde_json::from_str(&text).ok()?;
+        wire.arguments = arguments;
+        wire.into_block()
     }
 }
 

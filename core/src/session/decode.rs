@@ -9,15 +9,20 @@ use alloc::sync::Arc;
 use super::entry::{
     BranchSummaryEntry, Compaction, ContextEdit, Custom, EntryBody, Label, ModelRef, UsageEntry,
 };
-use crate::json::Value;
+use crate::json::{self, Value};
 use crate::message::{Content, CustomMessage, Message, Text, Usage, parse_message};
 use crate::now::Wall;
 
 /// Reads the body of an entry from its complete line. `None` when the line is not a JSON object.
 #[must_use]
 pub fn parse_body(line: &str) -> Option<EntryBody> {
-    let value: Value = serde_json::from_str(line).ok()?;
+    let value = parse_line(line)?;
     value.is_object().then(|| body_from_value(&value, line))
+}
+
+/// The value of a line: also with unpaired surrogates and deep nesting, which cost a second, slower reading.
+pub(super) fn parse_line(line: &str) -> Option<Value> {
+    serde_json::from_str(line).ok().or_else(|| json::parse(line).ok())
 }
 
 /// Reads a `message` entry whose message starts at `at` and ends one byte before the end of the line.

@@ -46,8 +46,8 @@ pub fn migrate(records: &mut [Value], rng: &mut Entropy) -> bool {
 pub fn rewrite(bytes: &[u8], rng: &mut Entropy) -> Option<Vec<u8>> {
     let (mut records, mut order) = (Vec::new(), Vec::new());
     for line in bytes.split(|byte| *byte == b'\n') {
-        match serde_json::from_str(&lossy(line)) {
-            Ok(record @ Value::Object(_)) => {
+        match super::decode::parse_line(&lossy(line)) {
+            Some(record @ Value::Object(_)) => {
                 order.push(None);
                 records.push(record);
             }

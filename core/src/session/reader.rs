@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use thiserror::Error;
 
 use super::context::{Settings, select};
-use super::decode::{parse_body, parse_message_at};
+use super::decode::{parse_body, parse_line, parse_message_at};
 use super::entry::{EntryBody, EntryKind, Header};
 use super::head::{Head, Line, full, quick, salvage};
 use super::store::Session;
@@ -217,8 +217,7 @@ impl Heads {
         }
         match full(text) {
             Line::Header if self.header.is_none() => {
-                let value = serde_json::from_str(text).ok();
-                self.header = value.and_then(Header::from_value);
+                self.header = parse_line(text).and_then(Header::from_value);
                 self.refused = self.header.is_none();
             }
             // Later headers mean nothing (spec 60 §1.7 rule 5).
