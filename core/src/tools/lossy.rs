@@ -69,6 +69,11 @@ impl Lossy {
         }
     }
 
+    /// Whether no sequence is unfinished.
+    pub(crate) const fn is_clean(&self) -> bool {
+        self.held_len == 0
+    }
+
     fn hold(&mut self, bytes: &[u8]) {
         self.held_len = bytes.len().min(3);
         for (to, from) in self.held.iter_mut().zip(bytes) {

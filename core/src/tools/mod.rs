@@ -1,11 +1,36 @@
 //! **Bench**: tools as resumable planners. They ask for ops and compute; they never touch the world.
 
+mod args;
+mod bash;
+pub mod diff;
+mod edit;
+pub mod edit_apply;
+mod edit_args;
+pub mod edit_match;
+mod find;
+pub mod fuzzy;
+mod grep;
 pub mod host;
+pub mod image_rules;
 mod line_select;
+mod listing;
 mod lossy;
+mod ls;
+mod myers;
+pub mod output;
+mod place;
+mod read;
+mod registry;
 pub mod schedule;
+mod script;
+pub mod selection;
+pub mod shell_env;
+mod texts;
+mod write;
 
+pub use edit_args::prepare as prepare_edit;
 pub use line_select::{LineSelect, SNIFF_BYTES};
+pub use registry::{BUILTIN_NAMES, BuiltinOptions, builtin, builtins};
 
 use alloc::boxed::Box;
 use alloc::string::String;
