@@ -180,6 +180,10 @@ impl Wire {
             messages = convert::block_images(&messages, &mut self.memo);
         }
         match encode(&mut self.encoder, exchange, credential, &messages, now) {
+            Ok(request) if request.url == provider::demo::URL => {
+                self.play(&request, now);
+                Next::Wait
+            }
             Ok(request) => {
                 exchange.stage = Stage::Sent { op: OpId(u64::MAX) };
                 Next::Start(Op::Http(request))
@@ -189,6 +193,15 @@ impl Wire {
                 Next::Wait
             }
         }
+    }
+
+    /// The demo needs no op: its encoder wrote the reply.
+    fn play(&mut self, request: &HttpRequest, now: Now) {
+        let (Some(exchange), Some((_, encoder))) = (&mut self.exchange, &self.encoder) else { return };
+        let mut decoder = encoder.decoder(&exchange.model, exchange.started.wall.0);
+        decoder.on_bytes(&request.body, &mut self.scratch);
+        exchange.stage = Stage::Body { op: None, decoder, ended: None };
+        self.end_body(BodyEnd::Complete, now);
     }
 
     fn head(&mut self, id: OpId, status: u16, headers: Headers, now: Now) {

@@ -8,6 +8,7 @@ pub mod anthropic;
 pub mod assemble;
 pub mod body;
 pub mod cost;
+pub mod demo;
 pub mod error;
 pub mod fold;
 pub mod headers;
@@ -208,6 +209,7 @@ pub trait Encoder: Send {
 #[must_use]
 pub fn encoder(api: &str) -> Option<Box<dyn Encoder>> {
     match api {
+        "demo" => Some(Box::new(demo::Tour)),
         "anthropic-messages" => Some(Box::new(anthropic::Anthropic::default())),
         _ => None,
     }
