@@ -9,7 +9,9 @@ use crate::skills::Skill;
 pub(super) fn section(skills: &[Skill], reader: Option<&str>) -> Option<String> {
     let mut shown = skills.iter().filter(|skill| !skill.disable_model_invocation).peekable();
     shown.peek()?;
-    let mut text = String::from("Skills are instructions for certain kinds of tasks. When a task fits a description, load that skill's file");
+    let mut text = String::from(
+        "Skills are instructions for certain kinds of tasks. When a task fits a description, load that skill's file",
+    );
     if let Some(tool) = reader {
         text.push_str(" with ");
         text.push_str(tool);

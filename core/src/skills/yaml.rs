@@ -32,11 +32,8 @@ const ALIAS_BUDGET: usize = 1 << 20;
 
 /// Parses one document; nothing at all is `null`.
 pub(super) fn parse(text: &str) -> Result<Value, YamlFault> {
-    let mut parser = Parser {
-        lines: text.split('\n').map(Line::new).collect(),
-        at: 0,
-        anchors: Anchors::default(),
-    };
+    let mut parser =
+        Parser { lines: text.split('\n').map(Line::new).collect(), at: 0, anchors: Anchors::default() };
     let Some(first) = parser.peek() else { return Ok(Value::Null) };
     if first.text.starts_with('%') {
         return Err(parser.fault("directives are not supported"));
@@ -251,7 +248,8 @@ impl<'a> Parser<'a> {
                 let begin = self.at;
                 let whole = self.extent(text, parent);
                 let mut flow = Flow::new(&whole, &mut self.anchors);
-                let value = flow.document(depth).map_err(|reason| YamlFault { line: begin.max(1), reason })?;
+                let value =
+                    flow.document(depth).map_err(|reason| YamlFault { line: begin.max(1), reason })?;
                 Ok(value)
             }
             _ => {
@@ -270,7 +268,8 @@ impl<'a> Parser<'a> {
     /// The text with all lines that continue it.
     fn extent(&mut self, first: &str, parent: isize) -> String {
         let mut whole = first.to_string();
-        while let Some(line) = self.lines.get(self.at).filter(|line| line.is_blank() || line.indent > parent) {
+        while let Some(line) = self.lines.get(self.at).filter(|line| line.is_blank() || line.indent > parent)
+        {
             whole.push('\n');
             whole.push_str(line.text);
             self.at += 1;
@@ -281,7 +280,8 @@ impl<'a> Parser<'a> {
     fn block_text(&mut self, header: &str, parent: isize) -> Result<Value, YamlFault> {
         let style = Style::parse(without_comment(header)).map_err(|reason| self.fault_before(reason))?;
         let mut lines = Vec::new();
-        while let Some(line) = self.lines.get(self.at).filter(|line| line.is_blank() || line.indent > parent) {
+        while let Some(line) = self.lines.get(self.at).filter(|line| line.is_blank() || line.indent > parent)
+        {
             lines.push(line.raw);
             self.at += 1;
         }

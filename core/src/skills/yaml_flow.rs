@@ -99,7 +99,8 @@ impl<'t, 'a> Flow<'t, 'a> {
         let mut before = ' ';
         while let Some((at, c)) = letters.next() {
             let next = letters.peek().map(|(_, c)| *c);
-            let colon = c == ':' && matches!(next, None | Some(' ' | '\t' | '\n' | ',' | '[' | ']' | '{' | '}'));
+            let colon =
+                c == ':' && matches!(next, None | Some(' ' | '\t' | '\n' | ',' | '[' | ']' | '{' | '}'));
             let comment = c == '#' && matches!(before, ' ' | '\t' | '\n');
             if colon || comment || matches!(c, ',' | '[' | ']' | '{' | '}') {
                 end = at;

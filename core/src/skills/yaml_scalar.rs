@@ -118,9 +118,9 @@ pub(super) fn fold_plain(text: &str) -> Result<String, &'static str> {
 pub(super) fn may_begin(text: &str) -> Result<(), &'static str> {
     let mut letters = text.chars();
     match letters.next() {
-        Some('@' | '`' | '%' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '#') => {
-            Err("a value cannot begin with this character; quote it")
-        }
+        Some(
+            '@' | '`' | '%' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '#',
+        ) => Err("a value cannot begin with this character; quote it"),
         Some('-' | '?' | ':') if matches!(letters.next(), None | Some(' ' | '\t')) => {
             Err("a list or key cannot stand here")
         }
