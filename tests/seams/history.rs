@@ -1,0 +1,142 @@
+//! A stored history and the rules that every request built from it keeps.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use tau_core::message::{Block, Message};
+use tau_core::model::Model;
+use tau_core::op::Credential;
+use tau_core::provider::{self, ModelRequest, RequestOptions};
+use tau_tests::compare::same;
+use tau_tests::messages::read;
+
+/// Builds a request of every protocol we speak from `{"messages": […]}` and checks it; 0 for other files.
+pub fn check(case: &Value, bytes: &[u8]) -> Result<usize, String> {
+    let Ok(file) = serde_json::from_slice::<Value>(bytes) else { return Ok(0) };
+    if !file["messages"].is_array() {
+        return Ok(0);
+    }
+    let messages = read(&file["messages"]);
+    let failed: Vec<&str> = messages
+        .iter()
+        .filter_map(|message| message.as_assistant())
+        .filter(|reply| reply.stop_reason.is_failure())
+        .flat_map(|reply| reply.content.iter().filter_map(Block::as_text))
+        .collect();
+    let mut checked = 0;
+    for api in ["anthropic-messages", "openai-completions"] {
+        let Some(mut encoder) = provider::encoder(api) else { continue };
+        let model = Model {
+            id: "target".into(),
+            api: api.into(),
+            provider: "other".into(),
+            base_url: "http://127.0.0.1:1".into(),
+            max_tokens: 1000,
+            ..Model::default()
+        };
+        let options = RequestOptions::default();
+        let credential = Credential { api_key: Some("key".into()), ..Credential::default() };
+        let request = ModelRequest {
+            model: &model,
+            messages: &messages,
+            options: &options,
+            credential: &credential,
+            now_ms: 99,
+        };
+        let made = encoder.encode(&request).map_err(|fault| fault.message)?;
+        let body: Value = serde_json::from_slice(&made.body).map_err(|e| e.to_string())?;
+        let turns = outline(&body);
+        rules(&turns).map_err(|why| format!("{api}: {why} in {body}"))?;
+        if failed.iter().any(|text| body.to_string().contains(text)) {
+            return Err(format!("{api}: a failed reply is sent again"));
+        }
+        let ids = |pick: fn(&Turn) -> &Vec<String>| json!(turns.iter().flat_map(pick).collect::<Vec<_>>());
+        for (key, got) in [("callIds", ids(|turn| &turn.calls)), ("resultIds", ids(|turn| &turn.results))] {
+            if let Some(wanted) = case["expect"].get(key) {
+                same(wanted, &got).map_err(|why| format!("{api}: {key}: {why}"))?;
+            }
+        }
+        checked += 1;
+    }
+    if messages.iter().any(|message| matches!(**message, Message::Other(_))) {
+        return Err("the case holds a message that cannot be read".into());
+    }
+    Ok(checked)
+}
+
+/// One message of a request, whatever the protocol.
+#[derive(Debug, Default)]
+struct Turn {
+    role: String,
+    calls: Vec<String>,
+    results: Vec<String>,
+    texts: Vec<String>,
+}
+
+fn outline(body: &Value) -> Vec<Turn> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut turns = Vec::new();
+    for message in body["messages"].as_array().into_iter().flatten() {
+        let mut turn = Turn { role: text(&message["role"]), ..Turn::default() };
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            turn.calls.push(text(&call["id"]));
+        }
+        if message["role"] == "tool" {
+            turn.results.push(text(&message["tool_call_id"]));
+        }
+        match &message["content"] {
+            Value::String(content) => turn.texts.push(content.clone()),
+            Value::Array(blocks) if blocks.is_empty() => turn.texts.push(String::new()),
+            content => {
+                for block in content.as_array().into_iter().flatten() {
+                    match block["type"].as_str() {
+                        Some("text") => turn.texts.push(text(&block["text"])),
+                        Some("tool_use") => turn.calls.push(text(&block["id"])),
+                        Some("tool_result") => {
+                            turn.results.push(text(&block["tool_use_id"]));
+                            turn.texts.push(
+                                block["content"].as_str().map_or_else(|| "blocks".into(), str::to_owned),
+                            );
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        turns.push(turn);
+    }
+    turns
+}
+
+/// What endpoints demand: ids unique and in their alphabet, each call answered once directly after it, no blank text.
+fn rules(turns: &[Turn]) -> Result<(), String> {
+    let mut seen = BTreeSet::new();
+    let mut open: BTreeSet<&str> = BTreeSet::new();
+    for turn in turns {
+        if let Some(blank) = turn.texts.iter().find(|text| text.trim().is_empty()) {
+            return Err(format!("blank text {blank:?}"));
+        }
+        for id in &turn.results {
+            if !open.remove(id.as_str()) {
+                return Err(format!("a result for {id}, which is not open"));
+            }
+        }
+        if turn.results.is_empty() && !open.is_empty() {
+            return Err(format!("{open:?} have no result"));
+        }
+        for id in &turn.calls {
+            let in_alphabet = id.chars().all(|c| c.is_ascii_alphanumeric() || "_-.:".contains(c));
+            if id.is_empty() || id.len() > 64 || !in_alphabet {
+                return Err(format!("the id {id:?}"));
+            }
+            if !seen.insert(id.as_str()) {
+                return Err(format!("the id {id} twice"));
+            }
+            open.insert(id);
+        }
+        if !turn.calls.is_empty() && turn.role != "assistant" {
+            return Err("calls outside a reply".into());
+        }
+    }
+    if open.is_empty() { Ok(()) } else { Err(format!("{open:?} have no result at the end")) }
+}

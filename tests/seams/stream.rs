@@ -1,0 +1,109 @@
+//! A response body and what its reply must be.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tau_core::message::{AssistantMessage, Block};
+use tau_core::model::Model;
+use tau_core::provider::{self, BodyEnd};
+use tau_tests::compare::same;
+
+/// Decodes a body whole, byte by byte, and at the offsets of `splits.json`; compares with `expect`.
+pub fn check(folder: &Path, case: &Value, body: &[u8]) -> Result<usize, String> {
+    let text = String::from_utf8_lossy(body);
+    let apis: &[&str] = if text.contains("message_start") {
+        &["anthropic-messages"]
+    } else if text.contains("\"response.") {
+        &["openai-responses"]
+    } else if text.contains("chat.completion") || text.contains("data:") {
+        &["openai-completions"]
+    } else {
+        &["anthropic-messages", "openai-completions"]
+    };
+    let mut checked = 0;
+    for api in apis {
+        let Some(encoder) = provider::encoder(api) else { continue };
+        let model = Arc::new(Model { id: "m".into(), api: (*api).into(), ..Model::default() });
+        let decode = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+            let mut decoder = encoder.decoder(&model, 1);
+            let mut events = Vec::new();
+            pieces.for_each(|piece| decoder.on_bytes(piece, &mut events));
+            decoder.on_end(BodyEnd::Complete, &mut events);
+            (events, decoder.take())
+        };
+        let whole = decode(&mut std::iter::once(body));
+        if decode(&mut body.chunks(1)) != whole {
+            return Err("byte by byte the outcome is another one".into());
+        }
+        for at in splits(folder).into_iter().filter(|at| *at <= body.len()) {
+            let (head, tail) = body.split_at(at);
+            if decode(&mut [head, tail].into_iter()) != whole {
+                return Err(format!("split at {at}, the outcome is another one"));
+            }
+        }
+        compare(&case["expect"], &whole.1).map_err(|why| format!("{api}: {why}"))?;
+        checked += 1;
+    }
+    Ok(checked)
+}
+
+/// All offsets in `splits.json`, however they are nested.
+fn splits(folder: &Path) -> Vec<usize> {
+    fn collect(value: &Value, out: &mut Vec<usize>) {
+        match value {
+            Value::Number(number) => out.extend(number.as_u64().and_then(|n| usize::try_from(n).ok())),
+            Value::Array(items) => items.iter().for_each(|item| collect(item, out)),
+            Value::Object(map) => map.values().for_each(|item| collect(item, out)),
+            _ => {}
+        }
+    }
+    let mut out = Vec::new();
+    let text = fs::read_to_string(folder.join("splits.json")).unwrap_or_default();
+    if let Ok(value) = serde_json::from_str(&text) {
+        collect(&value, &mut out);
+    }
+    out
+}
+
+fn compare(expect: &Value, reply: &AssistantMessage) -> Result<(), String> {
+    let texts: String = reply.content.iter().filter_map(Block::as_text).collect();
+    let calls = |wanted: &Value| -> Value {
+        let keys =
+            wanted[0].as_object().map(|map| map.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+        let call = |call: &tau_core::message::ToolCall| {
+            let mut value = json!({"id": call.id, "name": call.name, "arguments": *call.arguments});
+            value.as_object_mut().into_iter().for_each(|map| map.retain(|key, _| keys.contains(key)));
+            value
+        };
+        reply.tool_calls().map(call).collect()
+    };
+    for (key, wanted) in expect.as_object().into_iter().flatten() {
+        let got = match key.as_str() {
+            "text" => json!(texts),
+            "textLength" => json!(texts.encode_utf16().count()),
+            "stopReason" => json!(reply.stop_reason.name()),
+            "toolCalls" | "preferredToolCalls" => calls(wanted),
+            "usage" => json!({
+                "input": reply.usage.input,
+                "output": reply.usage.output,
+                "totalTokens": reply.usage.context_tokens(),
+            }),
+            "retryable" => json!(reads_as_retryable(reply.error_message.as_deref().unwrap_or_default())),
+            // The loop's business: a call that was cut is never run.
+            "executed" => continue,
+            other => return Err(format!("nothing checks {other}")),
+        };
+        same(wanted, &got).map_err(|why| format!("{key}: {why}"))?;
+    }
+    Ok(())
+}
+
+/// Phrases of spec 30 §8.3 that the texts of these cases go by.
+fn reads_as_retryable(text: &str) -> bool {
+    let text = text.to_lowercase();
+    ["overloaded", "ended without", "before message_stop", "server_error", "connection lost"]
+        .iter()
+        .any(|phrase| text.contains(phrase))
+}
