@@ -1,6 +1,7 @@
 //! The request body, kept from one request to the next so that unchanged messages are not encoded again.
 //!
-//! Layout: a head (model, options, tools …) that ends in `"messages":[`, the items of the messages, a tail (`]}`).
+//! Layout: a head (model, options, tools …) that ends in `"messages":[` (and perhaps first items that belong to it, such
+//! as the system text), the items of the messages, a tail (`]}`).
 //! The next request compares its messages with those of the last one, truncates the buffer to the common beginning
 //! and appends the rest; there is never a second copy of the body. Messages are compared by the identity of their
 //! `Arc`, and by value where a conversion made new ones.
@@ -75,7 +76,7 @@ impl BodyCache {
             write(unit, &mut w);
             let mut items = w.into_string();
             if !items.is_empty() {
-                if body.len() > head.len() {
+                if body.len() > head.len() || !head.ends_with('[') {
                     body.push(b',');
                 }
                 body.extend_from_slice(items.as_bytes());

@@ -10,8 +10,8 @@ pub mod body;
 pub mod cost;
 pub mod demo;
 pub mod error;
-pub mod fold;
 pub mod headers;
+pub mod openai_completions;
 pub mod options;
 pub mod stop;
 pub mod strict;
@@ -211,6 +211,7 @@ pub fn encoder(api: &str) -> Option<Box<dyn Encoder>> {
     match api {
         "demo" => Some(Box::new(demo::Tour)),
         "anthropic-messages" => Some(Box::new(anthropic::Anthropic::default())),
+        openai_completions::API => Some(Box::new(openai_completions::CompletionsEncoder::default())),
         _ => None,
     }
 }

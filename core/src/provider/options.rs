@@ -4,14 +4,13 @@ use alloc::string::String;
 use alloc::sync::Arc;
 
 use super::ThinkingBudgets;
-use crate::json::{self, Map, Value, Writer};
-use crate::message::{Block, Content, Message, SystemMessage};
+use crate::json::{Map, Value};
+use crate::message::Message;
 use crate::model::{Model, ThinkingLevel};
+use crate::tokens::request::context_usage;
 
 /// Room kept for the answer when a thinking budget meets a ceiling, tokens.
 const ANSWER_ROOM: u64 = 1024;
-/// An image counts as this many UTF-16 units.
-const IMAGE_UNITS: u64 = 4800;
 
 /// Tokens to think at a level. `xhigh` and `max` use the budget of `high`; `off` has none.
 #[must_use]
@@ -68,7 +67,7 @@ pub fn clamp_to_context(window: u64, input: u64, max_tokens: u64) -> u64 {
 #[must_use]
 pub fn output_limit(model: &Model, messages: &[Arc<Message>], wanted: Option<u64>) -> u64 {
     let wanted = wanted.unwrap_or(model.max_tokens);
-    let input = if model.context_window == 0 { 0 } else { estimate_context(messages) };
+    let input = if model.context_window == 0 { 0 } else { context_usage(messages).tokens };
     clamp_to_context(model.context_window, input, wanted)
 }
 
@@ -91,77 +90,6 @@ pub fn sampling_params(
         merged.insert(key.clone(), value.clone());
     }
     Some(merged)
-}
-
-/// Estimated input tokens: the last usage a provider reported, plus estimates of what came after it. A usage that is
-/// older than a message before it belongs to another view of the history and does not count.
-#[must_use]
-pub fn estimate_context(messages: &[Arc<Message>]) -> u64 {
-    let mut newest = i64::MIN;
-    let mut anchor = None;
-    for (index, message) in messages.iter().enumerate() {
-        if let Some(reply) = message.as_assistant()
-            && !reply.stop_reason.is_failure()
-            && reply.usage.context_tokens() > 0
-            && reply.timestamp >= newest
-        {
-            anchor = Some((index, reply.usage.context_tokens()));
-        }
-        newest = newest.max(message.timestamp());
-    }
-    let (start, base) = anchor.map_or((0, 0), |(index, tokens)| (index + 1, tokens));
-    let later = messages.get(start..).unwrap_or_default();
-    later.iter().fold(base, |sum, message| sum.saturating_add(estimate_message(message)))
-}
-
-/// Estimated tokens of one message: UTF-16 units by 3.5, rounded up; images count a fixed size.
-#[must_use]
-pub fn estimate_message(message: &Message) -> u64 {
-    let units = match message {
-        Message::System(m) => system_units(m),
-        Message::User(m) => content_units(&m.content),
-        Message::Assistant(m) => m.content.iter().map(block_units).sum(),
-        Message::ToolResult(m) => m.content.iter().map(block_units).sum(),
-        _ => 0,
-    };
-    units.saturating_mul(2).div_ceil(7)
-}
-
-fn system_units(message: &SystemMessage) -> u64 {
-    let sections = message.sections.iter().filter_map(|(_, text)| text.as_deref());
-    let texts: u64 = core::iter::once(message.content.as_str()).chain(sections).map(utf16_len).sum();
-    let lists = [&message.tools_added, &message.tools_removed];
-    let tools = lists.into_iter().flatten().filter(|list| !list.is_empty()).map(|list| {
-        let mut w = Writer::new();
-        w.begin_array();
-        list.iter().for_each(|tool| w.value(tool));
-        w.end_array();
-        utf16_len(w.as_str())
-    });
-    texts + tools.sum::<u64>()
-}
-
-fn content_units(content: &Content) -> u64 {
-    match content {
-        Content::Text(text) => utf16_len(text),
-        Content::Blocks(blocks) => blocks.iter().map(block_units).sum(),
-    }
-}
-
-fn block_units(block: &Block) -> u64 {
-    match block {
-        Block::Text(block) => utf16_len(&block.text),
-        Block::Thinking(block) => utf16_len(&block.thinking),
-        Block::Image(_) => IMAGE_UNITS,
-        Block::ToolCall(call) => utf16_len(&call.name) + utf16_len(&json::to_string(&call.arguments)),
-        Block::Other(_) => 0,
-    }
-}
-
-/// Length in UTF-16 units: one per character, two above U+FFFF. Counts bytes, so that it runs at memory speed.
-fn utf16_len(text: &str) -> u64 {
-    let units = |b: u8| u32::from(b & 0xc0 != 0x80) + u32::from(b >= 0xf0);
-    text.as_bytes().chunks(1 << 16).map(|part| u64::from(part.iter().map(|b| units(*b)).sum::<u32>())).sum()
 }
 
 #[allow(clippy::cast_precision_loss)]

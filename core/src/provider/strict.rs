@@ -7,7 +7,6 @@ use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::fold::tool_name;
 use crate::fault::Fault;
 use crate::json::{Map, Value};
 
@@ -40,6 +39,12 @@ pub enum Constraint {
     Prefer,
     /// Strict, or the request must not be sent.
     Require,
+}
+
+/// Name of a tool declaration.
+#[must_use]
+pub fn tool_name(tool: &Value) -> &str {
+    tool.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// What a tool declaration says about strict sampling.

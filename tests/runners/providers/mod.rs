@@ -7,6 +7,9 @@ mod framing;
 mod history;
 mod json;
 mod pure;
+pub mod request;
+#[allow(dead_code)]
+pub mod stream;
 
 use tau_tests::vectors::{VectorFile, file};
 
@@ -20,10 +23,10 @@ pub const FILES: &[VectorFile] = &[
     file("copilot-headers", pure::copilot),
     file("cost", pure::price),
     file("header-merge", pure::header_merge),
+    file("openai-completions-request", request::completions),
     file("option-mapping", pure::option_mapping),
     file("prompt-cache-key", pure::cache_key),
     file("strict-schema", pure::strict_schema),
-    file("transcript-fold", pure::transcript_fold),
     file("transform-messages", history::transform),
     file("transcript-fold", history::fold),
     file("short-hash", history::hash),

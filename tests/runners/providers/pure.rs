@@ -1,9 +1,9 @@
 //! Small pure functions of the wire room.
 
 use serde_json::{Value, json};
-use tau_core::message::{Message, SystemMessage, Usage};
+use tau_core::message::Usage;
 use tau_core::model::{Model, ThinkingLevel};
-use tau_core::provider::{cost, fold, headers, options, strict};
+use tau_core::provider::{cost, headers, options, strict};
 use tau_tests::compare::same;
 
 use super::common;
@@ -116,37 +116,6 @@ pub fn option_mapping(_: &Value, case: &Value) -> Result<(), String> {
         other => return Err(format!("unknown function {other}")),
     };
     same(&case["expected"], &got)
-}
-
-/// `transcript-fold`: the collapsed form, which is what every API without system messages inside a conversation gets.
-pub fn transcript_fold(_: &Value, case: &Value) -> Result<(), String> {
-    let messages = common::messages(&case["input"]);
-    let normalized = common::written(|w| {
-        w.begin_array();
-        messages.iter().for_each(|m| m.write(w));
-        w.end_array();
-    });
-    same(&case["expected"]["normalizedMessages"], &normalized)?;
-    let folded = fold::fold(&messages);
-    let mut collapsed = Vec::new();
-    if folded.present {
-        let tools: Vec<Value> = folded.tools.iter().map(|tool| (*tool).clone()).collect();
-        let sections = folded.sections.iter().map(|(name, text)| ((*name).into(), Some((*text).clone())));
-        let system = Message::System(SystemMessage {
-            content: folded.content.as_str().into(),
-            sections: sections.collect(),
-            tools_added: Some(tools).filter(|list| !list.is_empty()),
-            ..SystemMessage::default()
-        });
-        collapsed.push(common::written(|w| system.write(w)));
-    }
-    for message in messages.iter().filter(|m| !matches!(***m, Message::System(_))) {
-        collapsed.push(common::written(|w| message.write(w)));
-    }
-    same(&case["expected"]["collapsed"], &Value::Array(collapsed))?;
-    same(&case["expected"]["currentPrompt"], &json!(folded.prompt()))?;
-    let names: Vec<_> = folded.tools.iter().map(|tool| fold::tool_name(tool)).collect();
-    same(&case["expected"]["currentTools"], &json!(names))
 }
 
 /// `strict-schema`

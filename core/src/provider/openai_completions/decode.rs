@@ -1,0 +1,446 @@
+//! The stream of chat completions (spec 30 §3.2).
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::calls::Calls;
+use super::chunk::{CallDelta, Chunk, Delta, Str};
+use super::details::Details;
+use crate::json::{Value, Writer};
+use crate::message::{AssistantMessage, Block, StopReason, TextBlock, ThinkingBlock, ToolCall, Usage};
+use crate::model::Model;
+use crate::op::host_of;
+use crate::provider::assemble::Assembler;
+use crate::provider::stop::{self, Stop};
+use crate::provider::{BodyEnd, Decoder, StreamEvent, cost, error};
+use crate::wire::sse::{SseDecoder, SseEvent};
+
+/// Decoder of one response.
+#[derive(Debug)]
+pub(super) struct CompletionsDecoder {
+    sse: SseDecoder,
+    reply: Reply,
+}
+
+/// What the decoder knows besides framing.
+#[derive(Debug)]
+struct Reply {
+    model: Arc<Model>,
+    supports_finish_reason: bool,
+    /// Input property of each free-form tool, by tool name.
+    grammar: Vec<(String, String)>,
+    assembler: Assembler,
+    text: Option<usize>,
+    thinking: Option<usize>,
+    details: Details,
+    calls: Calls,
+    any_event: bool,
+}
+
+impl CompletionsDecoder {
+    pub(super) fn new(
+        model: &Arc<Model>,
+        supports_finish_reason: bool,
+        grammar: Vec<(String, String)>,
+        now_ms: i64,
+    ) -> Self {
+        Self {
+            sse: SseDecoder::new(),
+            reply: Reply {
+                model: Arc::clone(model),
+                supports_finish_reason,
+                grammar,
+                assembler: Assembler::new(model, now_ms),
+                text: None,
+                thinking: None,
+                details: Details::default(),
+                calls: Calls::default(),
+                any_event: false,
+            },
+        }
+    }
+}
+
+impl Decoder for CompletionsDecoder {
+    fn on_bytes(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
+        if self.reply.assembler.ended() {
+            return;
+        }
+        let reply = &mut self.reply;
+        reply.assembler.start(out);
+        self.sse.feed(bytes, &mut |event| reply.on_event(event, out));
+        if self.sse.too_large() {
+            self.reply.fail("an event of the stream is larger than any answer may be".into(), out);
+        }
+    }
+
+    fn on_end(&mut self, end: BodyEnd, out: &mut Vec<StreamEvent>) {
+        if self.reply.assembler.ended() {
+            return;
+        }
+        let reply = &mut self.reply;
+        reply.assembler.start(out);
+        match end {
+            BodyEnd::Complete => {
+                self.sse.finish(&mut |event| reply.on_event(event, out));
+                if !self.reply.any_event {
+                    return self.reply.fail(no_stream(&self.reply.model, &self.sse.stray()), out);
+                }
+                self.reply.finish(out);
+            }
+            BodyEnd::Failed(fault) => reply.fail(error::stream_fault_message(&fault), out),
+            BodyEnd::Aborted => {
+                reply.close(out);
+                reply.assembler.fail(StopReason::Aborted, error::ABORTED.into(), out);
+            }
+        }
+    }
+
+    fn partial(&self) -> &AssistantMessage {
+        self.reply.assembler.message()
+    }
+
+    fn take(&mut self) -> AssistantMessage {
+        self.reply.assembler.take()
+    }
+
+    fn partial_arguments(&self, index: usize) -> Option<Value> {
+        self.reply.assembler.partial_arguments(index)
+    }
+}
+
+impl Reply {
+    fn on_event(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) {
+        if self.assembler.ended() {
+            return;
+        }
+        let data = event.data.trim();
+        self.any_event = true;
+        if event.event == "error" {
+            return self.service_error(data, out);
+        }
+        if data.is_empty() {
+            return;
+        }
+        if data.starts_with("[DONE]") {
+            return self.finish(out);
+        }
+        if let Some(chunk) = Chunk::strict(data) {
+            return self.on_chunk(chunk, out);
+        }
+        match parse_tolerant(data) {
+            Some(value) => {
+                if let Some(chunk) = Chunk::lenient(&value) {
+                    self.on_chunk(chunk, out);
+                }
+            }
+            None => {
+                let excerpt = error::clean(head(data, 200));
+                self.fail(format!("the service sent an event that is not valid JSON: {excerpt}"), out);
+            }
+        }
+    }
+
+    fn on_chunk(&mut self, chunk: Chunk<'_>, out: &mut Vec<StreamEvent>) {
+        if let Some(said) = chunk.error.filter(is_truthy) {
+            let wrapped = serde_json::json!({ "error": said });
+            let words = error::service_words(&wrapped).unwrap_or_else(|| crate::json::to_string(&said));
+            return self.fail(error::clean(&words), out);
+        }
+        let message = self.assembler.message_mut();
+        set_once(&mut message.response_id, chunk.id);
+        if chunk.model.as_ref().is_some_and(|model| model.0 != self.model.id) {
+            set_once(&mut message.response_model, chunk.model);
+        }
+        let choice = chunk.choices.0.unwrap_or_default();
+        if let Some(reported) = chunk.usage.or(choice.usage).filter(Value::is_object) {
+            message.usage = usage(&self.model, &reported);
+        }
+        if let Some(Str(word)) = choice.finish_reason.filter(|word| !word.0.is_empty()) {
+            message.raw_stop_reason = Some(word.into_owned());
+        }
+        if let Some(delta) = choice.delta {
+            self.on_delta(delta, out);
+        }
+    }
+
+    fn on_delta(&mut self, delta: Delta<'_>, out: &mut Vec<StreamEvent>) {
+        let fields = [
+            ("reasoning_content", delta.reasoning_content),
+            ("reasoning", delta.reasoning),
+            ("reasoning_text", delta.reasoning_text),
+        ];
+        let thought = fields.into_iter().find_map(|(name, text)| Some((name, text.filter(is_some_text)?)));
+        if let Some((name, text)) = thought {
+            let index = self.thinking_block(name, out);
+            self.assembler.push(index, text.0, out);
+        }
+        if let Some(details) = delta.reasoning_details {
+            self.details.add(details);
+            if !self.details.is_empty() {
+                self.thinking_block("", out);
+            }
+        }
+        if let Some(text) = delta.content.filter(is_some_text) {
+            let index = match self.text {
+                Some(index) => index,
+                None => self.assembler.open(Block::Text(TextBlock::default()), out),
+            };
+            self.text = Some(index);
+            self.assembler.push(index, text.0, out);
+        }
+        for call in delta.tool_calls.unwrap_or_default() {
+            self.on_call(call, out);
+        }
+    }
+
+    /// The one thinking block of the reply. Its signature remembers the field the text came from, so that it goes back
+    /// the same way.
+    fn thinking_block(&mut self, field: &str, out: &mut Vec<StreamEvent>) -> usize {
+        let index = match self.thinking {
+            Some(index) => index,
+            None => self.assembler.open(Block::Thinking(ThinkingBlock::default()), out),
+        };
+        self.thinking = Some(index);
+        let field = if field == "reasoning" && self.model.provider == "opencode-go" {
+            "reasoning_content"
+        } else {
+            field
+        };
+        if let Some(Block::Thinking(block)) = self.assembler.block(index)
+            && block.signature.is_none()
+            && !field.is_empty()
+        {
+            block.signature = Some(field.into());
+        }
+        index
+    }
+
+    fn on_call(&mut self, call: CallDelta<'_>, out: &mut Vec<StreamEvent>) {
+        let id = call.id.map(|id| id.0).unwrap_or_default();
+        let (function, custom) = (call.function.unwrap_or_default(), call.custom);
+        let is_custom = custom.is_some();
+        let (name, piece) = match custom {
+            Some(custom) => (custom.name, custom.input),
+            None => (function.name, function.arguments),
+        };
+        let name = name.map(|name| name.0).unwrap_or_default();
+        let found = self.calls.find(&id, call.index, !name.is_empty());
+        let at = match found {
+            Some(at) => at,
+            None => self.open_call(&id, &name, call.index, is_custom, out),
+        };
+        let Some(slot) = self.calls.get_mut(at) else { return };
+        let content = slot.content;
+        if let Some(Block::ToolCall(block)) = self.assembler.block(content) {
+            if block.id.is_empty() && !id.is_empty() {
+                block.id = id.as_ref().to_string();
+                slot.id = block.id.clone();
+            }
+            if block.name.is_empty() && !name.is_empty() {
+                block.name = name.into_owned();
+            }
+            slot.named = !block.name.is_empty();
+        }
+        let piece = piece.map(|piece| piece.0).unwrap_or_default();
+        let piece = if slot.custom { self.custom_piece(content, &piece).into() } else { piece };
+        self.assembler.push(content, piece, out);
+    }
+
+    fn open_call(
+        &mut self,
+        id: &str,
+        name: &str,
+        index: Option<i64>,
+        custom: bool,
+        out: &mut Vec<StreamEvent>,
+    ) -> usize {
+        let mut call = ToolCall { id: id.into(), name: name.into(), ..ToolCall::default() };
+        if custom {
+            let empty = Value::String(String::new());
+            let arguments = [(self.input_property(name).to_string(), empty)].into_iter().collect();
+            call.arguments = Arc::new(Value::Object(arguments));
+        }
+        let content = self.assembler.open(Block::ToolCall(call), out);
+        let at = self.calls.push(content, index, custom);
+        if let Some(slot) = self.calls.get_mut(at) {
+            slot.id = id.into();
+        }
+        at
+    }
+
+    /// The property that takes the input of a free-form tool.
+    fn input_property(&self, tool: &str) -> &str {
+        self.grammar.iter().find(|(name, _)| name == tool).map_or("input", |(_, property)| property)
+    }
+
+    /// A piece of free-form input as JSON text: an object with one string, opened by its first piece.
+    fn custom_piece(&self, content: usize, piece: &str) -> String {
+        let mut w = Writer::new();
+        w.str(piece);
+        let text = w.into_string();
+        let inner = text.get(1..text.len() - 1).unwrap_or_default();
+        if !self.assembler.raw_arguments(content).is_empty() {
+            return inner.to_string();
+        }
+        let name = match self.assembler.message().content.get(content) {
+            Some(Block::ToolCall(call)) => call.name.as_str(),
+            _ => "",
+        };
+        let mut w = Writer::new();
+        w.str(self.input_property(name));
+        format!("{{{}:\"{inner}", w.as_str())
+    }
+
+    /// Completes all blocks in content order.
+    fn close(&mut self, out: &mut Vec<StreamEvent>) {
+        for slot in self.calls.iter().filter(|slot| slot.custom) {
+            self.assembler.push(slot.content, Cow::Borrowed("\"}"), out);
+        }
+        for slot in self.calls.iter().filter(|slot| slot.id.is_empty()) {
+            let made = format!("call_{}_{}", self.assembler.message().timestamp, slot.content);
+            if let Some(Block::ToolCall(call)) = self.assembler.block(slot.content) {
+                // Results need a name; the time keeps it apart from those of other replies.
+                call.id = made;
+            }
+        }
+        if !self.details.is_empty()
+            && let Some(Block::Thinking(block)) = self.thinking.and_then(|index| self.assembler.block(index))
+        {
+            block.signature = Some(self.details.to_json().into());
+        }
+        self.assembler.close_all(out);
+    }
+
+    /// The stream is over: what kind of end is it?
+    fn finish(&mut self, out: &mut Vec<StreamEvent>) {
+        self.close(out);
+        let message = self.assembler.message();
+        let has_calls = message.tool_calls().next().is_some();
+        let all_readable = message.tool_calls().all(|call| call.arguments_error.is_none());
+        let Some(word) = message.raw_stop_reason.clone() else {
+            if self.supports_finish_reason {
+                return self
+                    .fail("the stream ended without a finish_reason; the reply may be cut".into(), out);
+            }
+            let reason = if has_calls { StopReason::ToolUse } else { StopReason::Stop };
+            return self.assembler.done(reason, out);
+        };
+        match stop::map(stop::OPENAI_COMPLETIONS, &word) {
+            Stop::Good(reason) => self.assembler.done(reason, out),
+            // D27
+            Stop::Unknown if has_calls && all_readable => self.assembler.done(StopReason::ToolUse, out),
+            Stop::Failed | Stop::Unknown => {
+                let text = match word.as_str() {
+                    "content_filter" => {
+                        "the safety filter of the service blocked the reply (content_filter)".to_string()
+                    }
+                    word => format!("the service ended the reply with finish_reason {}", error::clean(word)),
+                };
+                self.fail(text, out);
+            }
+        }
+    }
+
+    fn service_error(&mut self, data: &str, out: &mut Vec<StreamEvent>) {
+        let words = parse_tolerant(data).as_ref().and_then(error::service_words);
+        let words = words.unwrap_or_else(|| data.to_string());
+        let words =
+            if words.is_empty() { "the service reported an error without a text".into() } else { words };
+        self.fail(error::clean(&words), out);
+    }
+
+    fn fail(&mut self, text: String, out: &mut Vec<StreamEvent>) {
+        self.assembler.fail(StopReason::Error, text, out);
+    }
+}
+
+fn set_once(slot: &mut Option<String>, text: Option<Str<'_>>) {
+    if slot.is_none()
+        && let Some(Str(text)) = text
+        && !text.is_empty()
+    {
+        *slot = Some(text.into_owned());
+    }
+}
+
+fn is_some_text(text: &Str<'_>) -> bool {
+    !text.0.is_empty()
+}
+
+/// What JavaScript calls truthy.
+fn is_truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(flag) => *flag,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(_) | Value::Object(_) => true,
+    }
+}
+
+/// A body without a single event: a page, a plain JSON answer, nothing.
+fn no_stream(model: &Model, stray: &str) -> String {
+    let host = host_of(&model.base_url);
+    let stray = stray.trim();
+    if stray.is_empty() {
+        return format!("the stream of {host} ended without any event");
+    }
+    if let Some(words) = serde_json::from_str::<Value>(stray).ok().as_ref().and_then(error::service_words) {
+        return format!("{host} ended without an event stream and said: {}", error::clean(&words));
+    }
+    let kind = if stray.starts_with('<') { "text/html or XML" } else { "no text/event-stream" };
+    let excerpt = error::clean(head(stray, 200));
+    format!("{host} ended without an event stream; the body is {kind}: {excerpt}")
+}
+
+fn head(text: &str, chars: usize) -> &str {
+    text.char_indices().nth(chars).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
+}
+
+/// Tokens and cost of a usage object.
+fn usage(model: &Model, reported: &Value) -> Usage {
+    let count = |value: Option<&Value>| value.filter(|v| v.is_number()).map(whole);
+    let inner = |outer: &str, key: &str| count(reported.get(outer).and_then(|details| details.get(key)));
+    let cache_read = inner("prompt_tokens_details", "cached_tokens")
+        .or_else(|| count(reported.get("prompt_cache_hit_tokens")))
+        .or_else(|| count(reported.get("cached_tokens")))
+        .unwrap_or(0);
+    let cache_write = inner("prompt_tokens_details", "cache_write_tokens").unwrap_or(0);
+    let prompt = count(reported.get("prompt_tokens")).unwrap_or(0);
+    let input = prompt.saturating_sub(cache_read).saturating_sub(cache_write);
+    let output = count(reported.get("completion_tokens")).unwrap_or(0);
+    let reasoning = inner("completion_tokens_details", "reasoning_tokens").filter(|n| *n > 0);
+    let reasoning = reasoning.or_else(|| count(reported.get("reasoning_tokens"))).unwrap_or(0);
+    let mut usage = Usage {
+        input,
+        output,
+        cache_read,
+        cache_write,
+        reasoning: Some(reasoning),
+        total_tokens: input.saturating_add(output).saturating_add(cache_read).saturating_add(cache_write),
+        ..Usage::default()
+    };
+    cost::apply(model, &mut usage, Some(reported));
+    usage
+}
+
+/// A number as a count; negative ones are 0.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn whole(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| value.as_f64().unwrap_or_default() as u64)
+}
+
+/// JSON with lone surrogate escapes, which are dropped.
+fn parse_tolerant(data: &str) -> Option<Value> {
+    serde_json::from_str(data).ok()
+}
+
+/// A decoder behind the trait.
+pub(super) fn boxed(decoder: CompletionsDecoder) -> Box<dyn Decoder> {
+    Box::new(decoder)
+}

@@ -1,0 +1,374 @@
+//! The request of chat completions (spec 30 §3.2).
+
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::compat::{Affinity, CacheKey, Compat};
+use super::decode::{CompletionsDecoder, boxed};
+use super::messages::{Items, units};
+use super::reasoning::Thinking;
+use super::tools::{grammar_tools, write_tools};
+use crate::convert::{Fold, Memo, Target, fold, prepare, sanitize_id, short_hash};
+use crate::fault::Fault;
+use crate::json::{Map, Value, Writer};
+use crate::message::Message;
+use crate::model::{Model, ThinkingLevel};
+use crate::op::HttpRequest;
+use crate::provider::body::BodyCache;
+use crate::provider::headers::{self, HeaderSet};
+use crate::provider::{CacheRetention, Decoder, Encoder, ModelRequest, options};
+
+/// Longest call id that is made from ids of other protocols.
+const MAX_ID: usize = 40;
+/// Longest cache key, characters.
+const MAX_CACHE_KEY: usize = 64;
+
+/// Encoder of this protocol; keeps the last body.
+#[derive(Debug, Default)]
+pub struct CompletionsEncoder {
+    cache: BodyCache,
+    memo: Memo,
+    /// What the cached items depend on besides the messages.
+    profile: Option<Profile>,
+    grammar: Vec<(String, String)>,
+    finish_reason: Option<bool>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Profile {
+    names: [String; 3],
+    images: bool,
+    reasoning: bool,
+    compat: Compat,
+    marker: Option<Value>,
+    grammar: Vec<(String, String)>,
+}
+
+/// Numbers of a request after the options of the caller were mapped (spec 30 §1.9).
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Output limit; `None` = not sent.
+    pub max_tokens: Option<u64>,
+    /// Thinking level; `None` = off.
+    pub effort: Option<ThinkingLevel>,
+}
+
+impl Limits {
+    /// Maps the options: the output limit is clamped to the context, the level to what the model supports.
+    #[must_use]
+    pub fn of(request: &ModelRequest<'_>) -> Self {
+        let wanted = request.options.max_tokens;
+        let level = request.options.reasoning.map(|level| request.model.clamp(level));
+        Self {
+            max_tokens: Some(options::output_limit(request.model, request.messages, wanted)),
+            effort: level.filter(|level| *level != ThinkingLevel::Off),
+        }
+    }
+}
+
+impl Encoder for CompletionsEncoder {
+    fn encode(&mut self, request: &ModelRequest<'_>) -> Result<HttpRequest, Fault> {
+        self.encode_with(request, Limits::of(request))
+    }
+
+    fn decoder(&self, model: &Arc<Model>, now_ms: i64) -> Box<dyn Decoder> {
+        let finish_reason = self.finish_reason.unwrap_or_else(|| Compat::of(model).finish_reason);
+        boxed(CompletionsDecoder::new(model, finish_reason, self.grammar.clone(), now_ms))
+    }
+}
+
+impl CompletionsEncoder {
+    /// Encodes with limits that are given as they are.
+    ///
+    /// # Errors
+    /// When there is no credential, the address is unusable, or a tool demands more than the model can do.
+    pub fn encode_with(&mut self, request: &ModelRequest<'_>, limits: Limits) -> Result<HttpRequest, Fault> {
+        let model = request.model;
+        let compat = Compat::of(model);
+        let headers = request_headers(request, &compat)?;
+        let url = endpoint(request)?;
+        let body = self.body(request, limits, &compat)?;
+        Ok(HttpRequest {
+            method: "POST",
+            url,
+            headers: headers.into_headers(),
+            body,
+            head_timeout_ms: request.options.head_timeout_ms,
+            idle_timeout_ms: request.options.idle_timeout_ms,
+            proxy: request.options.proxy.clone(),
+        })
+    }
+
+    fn body(
+        &mut self,
+        request: &ModelRequest<'_>,
+        limits: Limits,
+        compat: &Compat,
+    ) -> Result<Arc<Vec<u8>>, Fault> {
+        let model = request.model;
+        let folded = fold(request.messages);
+        let marker = marker(compat, request.options.cache);
+        let grammar = if compat.grammar { grammar_tools(&folded.tools) } else { Vec::new() };
+        self.grammar.clone_from(&grammar);
+        self.finish_reason = Some(compat.finish_reason);
+        self.keep_profile(model, compat, marker.as_ref(), grammar);
+
+        let openai = model.provider == "openai";
+        let rule = |id: &str, _: &_| call_id(id, openai);
+        let target = Target {
+            provider: &model.provider,
+            api: &model.api,
+            model: &model.id,
+            images: model.image_input,
+            ids: Some(&rule),
+            max_id: MAX_ID,
+        };
+        let mut messages = prepare(request.messages, &target, request.now_ms, &mut self.memo);
+        messages.retain(|message| !matches!(**message, Message::System(_)));
+        let items = Items {
+            compat,
+            reasoning: model.reasoning,
+            provider: &model.provider,
+            marker: marker.as_ref(),
+            grammar: &self.grammar,
+        };
+        let head = head(request, limits, &items, &folded, &messages)?;
+        let units = units(&messages, &items);
+        Ok(self.cache.build(&head, "]}", &units, |unit, w| items.write(unit, w)))
+    }
+
+    /// Drops the cached items when something changed that all of them depend on.
+    fn keep_profile(
+        &mut self,
+        model: &Model,
+        compat: &Compat,
+        marker: Option<&Value>,
+        grammar: Vec<(String, String)>,
+    ) {
+        let profile = Profile {
+            names: [model.provider.clone(), model.api.clone(), model.id.clone()],
+            images: model.image_input,
+            reasoning: model.reasoning,
+            compat: compat.clone(),
+            marker: marker.cloned(),
+            grammar,
+        };
+        if self.profile.as_ref() != Some(&profile) {
+            self.cache.clear();
+            self.profile = Some(profile);
+        }
+    }
+}
+
+/// Everything before the items of the messages, the system text included.
+fn head(
+    request: &ModelRequest<'_>,
+    limits: Limits,
+    items: &Items<'_>,
+    folded: &Fold<'_>,
+    messages: &[Arc<Message>],
+) -> Result<String, Fault> {
+    let fields = fields(request, limits, items.compat);
+    let mut w = Writer::new();
+    w.begin_object();
+    w.field_str("model", &request.model.id);
+    w.field_bool("stream", true);
+    let level = limits.effort.unwrap_or_default();
+    let extra = options::sampling_params(request.model, level, request.options.sampling_params.as_ref());
+    let extra = extra.unwrap_or_default();
+    // What is named by the caller wins; the two fields that our reading depends on stay ours.
+    let own = |key: &str| !extra.contains_key(key);
+    for (key, value) in fields.iter().filter(|(key, _)| own(key)) {
+        w.field_value(key, value);
+    }
+    let has_history = || messages.iter().any(|message| is_tool_history(message));
+    if own("tools") {
+        if !folded.tools.is_empty() {
+            w.key("tools");
+            write_tools(&folded.tools, items, &mut w)?;
+        } else if items.compat.tools_with_history && has_history() {
+            w.key("tools");
+            w.begin_array();
+            w.end_array();
+        }
+    }
+    for (key, value) in
+        extra.iter().filter(|(key, _)| !matches!(key.as_str(), "model" | "messages" | "stream"))
+    {
+        w.field_value(key, value);
+    }
+    w.key("messages");
+    w.begin_array();
+    let prompt = folded.prompt();
+    if !prompt.is_empty() {
+        items.system(&prompt, &mut w);
+    }
+    Ok(w.into_string())
+}
+
+fn is_tool_history(message: &Message) -> bool {
+    match message {
+        Message::ToolResult(_) => true,
+        Message::Assistant(m) => m.tool_calls().next().is_some(),
+        _ => false,
+    }
+}
+
+/// The small fields of the body, in build order.
+fn fields(request: &ModelRequest<'_>, limits: Limits, compat: &Compat) -> Map<String, Value> {
+    let (model, options) = (request.model, request.options);
+    let mut body = Map::new();
+    let mut put = |key: &str, value: Value| {
+        body.insert(key.to_owned(), value);
+    };
+    let long = options.cache == CacheRetention::Long && compat.long_cache;
+    if let Some(session) = cache_session(request) {
+        let wanted = match compat.cache_key {
+            CacheKey::Enabled => true,
+            CacheKey::Disabled => false,
+            CacheKey::Auto => model.base_url.contains("api.openai.com") || long,
+        };
+        if wanted {
+            put("prompt_cache_key", headers::clip_key(session, MAX_CACHE_KEY).into());
+        }
+    }
+    if long {
+        put("prompt_cache_retention", "24h".into());
+    }
+    if compat.usage_in_streaming {
+        put("stream_options", serde_json::json!({"include_usage": true}));
+    }
+    if compat.store {
+        put("store", false.into());
+    }
+    if let Some(limit) = limits.max_tokens.filter(|limit| *limit > 0) {
+        put(&compat.max_tokens_field, limit.into());
+    }
+    if let Some(temperature) = options.temperature {
+        put("temperature", temperature.into());
+    }
+    if compat.zai_tool_stream && fold(request.messages).tools.iter().next().is_some() {
+        put("tool_stream", true.into());
+    }
+    if let Some(choice) = &options.tool_choice {
+        put("tool_choice", choice.clone());
+    }
+    if let Some(priority) = &compat.vllm_priority {
+        put("priority", priority.clone());
+    }
+    Thinking {
+        model,
+        compat,
+        effort: limits.effort,
+        budgets: &options.budgets,
+        ceiling: limits.max_tokens.filter(|limit| *limit > 0).unwrap_or(model.max_tokens),
+    }
+    .write(&mut body);
+    if let Some(routing) = &compat.openrouter_routing {
+        body.insert("provider".to_owned(), routing.clone());
+    }
+    if let Some(routing) = &compat.vercel_routing {
+        let known = |key: &str| Some((key.to_owned(), routing.get(key)?.clone()));
+        let gateway: Map<String, Value> = ["only", "order"].into_iter().filter_map(known).collect();
+        if !gateway.is_empty() {
+            body.insert("providerOptions".to_owned(), serde_json::json!({ "gateway": gateway }));
+        }
+    }
+    body
+}
+
+/// The session that cache keys and affinity headers name; none while caching is off.
+fn cache_session<'a>(request: &ModelRequest<'a>) -> Option<&'a str> {
+    let wanted = request.options.cache != CacheRetention::None;
+    request.options.session_id.as_deref().filter(|id| wanted && !id.is_empty())
+}
+
+/// Anthropic's cache marker for routers that pass it on.
+fn marker(compat: &Compat, cache: CacheRetention) -> Option<Value> {
+    if !compat.anthropic_cache {
+        return None;
+    }
+    match cache {
+        CacheRetention::None => None,
+        CacheRetention::Long if compat.long_cache => {
+            Some(serde_json::json!({"type": "ephemeral", "ttl": "1h"}))
+        }
+        CacheRetention::Short | CacheRetention::Long => Some(serde_json::json!({"type": "ephemeral"})),
+    }
+}
+
+/// Headers in layers; an error when nothing authorises the request.
+fn request_headers(request: &ModelRequest<'_>, compat: &Compat) -> Result<HeaderSet, Fault> {
+    let (model, options, credential) = (request.model, request.options, request.credential);
+    let mut set = HeaderSet::new();
+    set.merge(&headers::identity(model, options.identity.as_ref()));
+    set.set("accept", "application/json");
+    set.set("content-type", "application/json");
+    if let Some(key) = credential.api_key.as_deref().filter(|key| !key.trim().is_empty()) {
+        set.set("authorization", format!("Bearer {key}"));
+    }
+    set.merge(&model.headers);
+    if model.provider == "github-copilot" {
+        set.merge(&headers::copilot(request.messages));
+    }
+    if let Some(session) = cache_session(request).filter(|_| compat.session_affinity) {
+        let names: &[&str] = match compat.affinity_format {
+            Affinity::OpenAi => &["session_id", "x-client-request-id", "x-session-affinity"],
+            Affinity::OpenAiNoSession => &["x-client-request-id", "x-session-affinity"],
+            Affinity::OpenRouter => &["x-session-id"],
+        };
+        names.iter().for_each(|name| set.set(name, session));
+    }
+    set.merge(&headers::opencode_session(model, options.session_id.as_deref(), &options.headers));
+    set.merge(&credential.headers);
+    set.merge(&options.headers);
+    let authorised = ["authorization", "cf-aig-authorization"]
+        .iter()
+        .any(|name| set.get(name).is_some_and(|value| !value.trim().is_empty()));
+    if authorised {
+        return Ok(set);
+    }
+    let provider = &model.provider;
+    Err(Fault::new(
+        "no_key",
+        format!(
+            "No API key for provider \"{provider}\": set its key in the environment, in auth.json or in models.json."
+        ),
+    ))
+}
+
+fn endpoint(request: &ModelRequest<'_>) -> Result<String, Fault> {
+    let base = request.credential.base_url.as_deref().unwrap_or(&request.model.base_url);
+    let base = base.trim().trim_end_matches('/');
+    if base.starts_with("http://") || base.starts_with("https://") {
+        return Ok(format!("{base}/chat/completions"));
+    }
+    let provider = &request.model.provider;
+    Err(Fault::new(
+        "bad_url",
+        format!(
+            "The base URL of provider \"{provider}\" does not start with http:// or https://: \"{base}\"."
+        ),
+    ))
+}
+
+/// A call id of another model in a form that this protocol takes (spec 30 §2).
+fn call_id(id: &str, openai: bool) -> String {
+    const PART: usize = 64;
+    let Some((call, item)) = id.split_once('|') else {
+        return if openai { headers::clip_key(id, MAX_ID).to_owned() } else { id.to_owned() };
+    };
+    let (call, item) = (sanitize_id(call, PART), sanitize_id(item, PART));
+    let whole = if item.is_empty() { call.clone().into_owned() } else { format!("{call}_{item}") };
+    if whole.len() <= MAX_ID {
+        return whole;
+    }
+    let hash = short_hash(id);
+    let hash = headers::clip_key(&hash, 8);
+    let room = (MAX_ID - 1).saturating_sub(hash.len()).max(1);
+    format!("{}_{hash}", headers::clip_key(&call, room))
+}
