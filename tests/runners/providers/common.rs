@@ -98,7 +98,6 @@ pub fn budgets(value: &Value) -> ThinkingBudgets {
 }
 
 /// The options of a request.
-#[allow(dead_code)]
 pub fn options(value: &Value) -> RequestOptions {
     RequestOptions {
         reasoning: level(&value["reasoning"]),
@@ -134,7 +133,6 @@ pub fn identity(value: &Value) -> Option<Arc<Identity>> {
 }
 
 /// The credential of a request.
-#[allow(dead_code)]
 pub fn credential(options: &Value) -> Credential {
     Credential { api_key: options["apiKey"].as_str().map(str::to_owned), ..Credential::default() }
 }

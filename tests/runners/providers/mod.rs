@@ -2,14 +2,12 @@
 
 mod anthropic;
 pub mod common;
+mod completions;
 mod exchange;
 mod framing;
 mod history;
 mod json;
 mod pure;
-pub mod request;
-#[allow(dead_code)]
-pub mod stream;
 
 use tau_tests::vectors::{VectorFile, file};
 
@@ -23,7 +21,8 @@ pub const FILES: &[VectorFile] = &[
     file("copilot-headers", pure::copilot),
     file("cost", pure::price),
     file("header-merge", pure::header_merge),
-    file("openai-completions-request", request::completions),
+    file("openai-completions-request", completions::request),
+    file("openai-completions-stream", completions::stream),
     file("option-mapping", pure::option_mapping),
     file("prompt-cache-key", pure::cache_key),
     file("strict-schema", pure::strict_schema),

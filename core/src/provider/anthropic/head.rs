@@ -40,7 +40,7 @@ impl<'a> Plan<'a> {
         let (model, wishes) = (request.model, request.options);
         let input = match model.context_window {
             0 => 0,
-            _ => options::estimate_context(request.messages),
+            _ => crate::tokens::request::context_usage(request.messages).tokens,
         };
         let clamp = |tokens: u64| options::clamp_to_context(model.context_window, input, tokens);
         let max_tokens = clamp(wishes.max_tokens.unwrap_or(model.max_tokens));

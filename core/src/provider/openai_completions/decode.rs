@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::calls::Calls;
 use super::chunk::{CallDelta, Chunk, Delta, Str};
 use super::details::Details;
-use crate::json::{Value, Writer};
+use crate::json::{self, Value, Writer};
 use crate::message::{AssistantMessage, Block, StopReason, TextBlock, ThinkingBlock, ToolCall, Usage};
 use crate::model::Model;
 use crate::op::host_of;
@@ -108,7 +108,7 @@ impl Decoder for CompletionsDecoder {
         self.reply.assembler.take()
     }
 
-    fn partial_arguments(&self, index: usize) -> Option<Value> {
+    fn partial_arguments(&mut self, index: usize) -> Option<Value> {
         self.reply.assembler.partial_arguments(index)
     }
 }
@@ -132,13 +132,13 @@ impl Reply {
         if let Some(chunk) = Chunk::strict(data) {
             return self.on_chunk(chunk, out);
         }
-        match parse_tolerant(data) {
-            Some(value) => {
+        match json::parse(data) {
+            Ok(value) => {
                 if let Some(chunk) = Chunk::lenient(&value) {
                     self.on_chunk(chunk, out);
                 }
             }
-            None => {
+            Err(_) => {
                 let excerpt = error::clean(head(data, 200));
                 self.fail(format!("the service sent an event that is not valid JSON: {excerpt}"), out);
             }
@@ -148,7 +148,7 @@ impl Reply {
     fn on_chunk(&mut self, chunk: Chunk<'_>, out: &mut Vec<StreamEvent>) {
         if let Some(said) = chunk.error.filter(is_truthy) {
             let wrapped = serde_json::json!({ "error": said });
-            let words = error::service_words(&wrapped).unwrap_or_else(|| crate::json::to_string(&said));
+            let words = error::service_words(&wrapped).unwrap_or_else(|| json::to_string(&said));
             return self.fail(error::clean(&words), out);
         }
         let message = self.assembler.message_mut();
@@ -347,7 +347,7 @@ impl Reply {
     }
 
     fn service_error(&mut self, data: &str, out: &mut Vec<StreamEvent>) {
-        let words = parse_tolerant(data).as_ref().and_then(error::service_words);
+        let words = json::parse(data).ok().as_ref().and_then(error::service_words);
         let words = words.unwrap_or_else(|| data.to_string());
         let words =
             if words.is_empty() { "the service reported an error without a text".into() } else { words };
@@ -433,11 +433,6 @@ fn usage(model: &Model, reported: &Value) -> Usage {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn whole(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| value.as_f64().unwrap_or_default() as u64)
-}
-
-/// JSON with lone surrogate escapes, which are dropped.
-fn parse_tolerant(data: &str) -> Option<Value> {
-    serde_json::from_str(data).ok()
 }
 
 /// A decoder behind the trait.
