@@ -10,8 +10,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::assemble::Assembler;
-use super::fold::{fold, tool_name};
+use super::strict::tool_name;
 use super::{BodyEnd, Decoder, Encoder, ModelRequest, StreamEvent};
+use crate::convert::fold;
 use crate::fault::Fault;
 use crate::json::{Value, Writer};
 use crate::message::{AssistantMessage, Block, Message, StopReason, TextBlock, ToolCall, ToolResultMessage};
