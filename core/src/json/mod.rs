@@ -4,11 +4,15 @@
 //! Dynamic values are `serde_json`'s (objects keep insertion order). Everything that leaves the core is written
 //! by [`Writer`], so that numbers look as JavaScript would write them.
 
+mod coerce;
+mod format;
 mod number;
 mod parse;
 mod partial;
+mod pattern;
 mod repair;
 mod scan;
+mod schema;
 mod tolerant;
 mod writer;
 
@@ -17,6 +21,7 @@ pub use parse::{JsonError, parse};
 pub use partial::{ArgsError, PartialArgs, finish_text};
 pub use repair::repair;
 pub use scan::MAX_DEPTH;
+pub use schema::{SchemaError, error_text, validate};
 pub use serde_json::{Map, Number, Value};
 pub use writer::Writer;
 
