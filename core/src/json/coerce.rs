@@ -123,7 +123,7 @@ impl<'a> Cx<'a> {
                 Value::String(_) => "string",
                 _ => return false,
             };
-            self.to_type(kind, value).is_some_and(|converted| equal(&converted, member))
+            self.as_type(kind, value).is_some_and(|converted| equal(&converted, member))
         });
         if let Some(member) = found {
             *value = member.clone();
@@ -159,7 +159,7 @@ impl<'a> Cx<'a> {
                 }
             }
             Some(name) => {
-                if let Some(converted) = self.to_type(name, value) {
+                if let Some(converted) = self.as_type(name, value) {
                     *value = converted;
                 }
             }
@@ -169,7 +169,7 @@ impl<'a> Cx<'a> {
     }
 
     /// The value as another primitive type, `None` when it does not convert or already fits.
-    fn to_type(&self, name: &str, value: &Value) -> Option<Value> {
+    fn as_type(&self, name: &str, value: &Value) -> Option<Value> {
         if has_type(name, value) {
             return None;
         }

@@ -355,7 +355,7 @@ impl Compiler<'_> {
         // Laziness changes what is captured, never whether there is a match.
         self.chars.next_if_eq(&'?');
         let body: Vec<Step> = self.steps.drain(start..).collect();
-        let copies = most.unwrap_or(least.max(1));
+        let copies = most.unwrap_or_else(|| least.max(1));
         if most.is_some_and(|most| most < least) || body.len().checked_mul(copies)? > MAX_STEPS {
             return None;
         }

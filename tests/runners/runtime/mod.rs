@@ -1,5 +1,6 @@
 //! Vectors of `runtime/`.
 
+mod coercion;
 mod convert;
 mod tokens;
 mod traces;
@@ -23,4 +24,5 @@ pub const FILES: &[VectorFile] = &[
     file("session-projection", super::sessions::context),
     file("lone-surrogates", tokens::lone_surrogates),
     file("traces-agent-core", traces::core),
+    file("argument-coercion", coercion::validated),
 ];

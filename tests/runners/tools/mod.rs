@@ -1,5 +1,6 @@
 //! Vectors of `tools/`.
 
+mod args;
 mod text;
 
 use super::runtime::bash_message;
@@ -12,4 +13,5 @@ pub const FILES: &[VectorFile] = &[
     file("bash-execution-message", bash_message),
     file("truncate", text::truncate),
     file("user-bash", text::user_bash),
+    file("tool-args", args::checked),
 ];
