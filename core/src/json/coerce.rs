@@ -33,7 +33,11 @@ type Pass<'a> = fn(&Cx<'a>, &'a Value, &mut Value);
 
 impl<'a> Cx<'a> {
     fn deeper(&self, required: bool) -> Option<Self> {
-        (self.nesting < MAX_NESTING && self.fuel.burn()).then_some(Self { nesting: self.nesting + 1, required, ..*self })
+        (self.nesting < MAX_NESTING && self.fuel.burn()).then_some(Self {
+            nesting: self.nesting + 1,
+            required,
+            ..*self
+        })
     }
 
     /// Runs a pass over the members and items of a value.
@@ -79,7 +83,8 @@ impl<'a> Cx<'a> {
     /// Pass 1: a `null` in a declared, optional property that rejects it is removed.
     fn drop_optional_nulls(&self, schema: &'a Value, value: &mut Value) {
         let Value::Object(schema) = schema else { return };
-        if let (Value::Object(map), Some(Value::Object(properties))) = (&mut *value, schema.get("properties")) {
+        if let (Value::Object(map), Some(Value::Object(properties))) = (&mut *value, schema.get("properties"))
+        {
             map.retain(|key, value| {
                 let Some(property) = properties.get(key).filter(|_| value.is_null()) else { return true };
                 is_required(schema, key)
@@ -194,7 +199,8 @@ impl<'a> Cx<'a> {
         }
         let types = type_names(node);
         if !types.iter().any(|name| has_type(name, value)) {
-            let converted: Vec<Value> = types.iter().filter_map(|name| self.leftover(name, value)).take(1).collect();
+            let converted: Vec<Value> =
+                types.iter().filter_map(|name| self.leftover(name, value)).take(1).collect();
             if let Some(first) = converted.into_iter().next() {
                 *value = first;
             }
@@ -276,7 +282,9 @@ fn is_nothing(value: &Value) -> bool {
         Value::Bool(b) => !b,
         Value::Number(number) => number.as_f64() == Some(0.0),
         Value::String(text) => {
-            text.is_empty() || text == "0" || ["null", "undefined"].iter().any(|word| text.eq_ignore_ascii_case(word))
+            text.is_empty()
+                || text == "0"
+                || ["null", "undefined"].iter().any(|word| text.eq_ignore_ascii_case(word))
         }
         _ => false,
     }

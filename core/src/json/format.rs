@@ -9,7 +9,8 @@ pub(super) fn has_format(name: &str, text: &str) -> bool {
         "time" => time(text),
         "date-time" => {
             let at = text.find(['T', 't', ' ']);
-            at.and_then(|at| Some((text.get(..at)?, text.get(at + 1..)?))).is_some_and(|(d, t)| date(d) && time(t))
+            at.and_then(|at| Some((text.get(..at)?, text.get(at + 1..)?)))
+                .is_some_and(|(d, t)| date(d) && time(t))
         }
         "duration" => duration(text),
         "email" | "idn-email" => email(text),
@@ -31,8 +32,7 @@ fn number(text: &str, digits: usize) -> Option<u32> {
 
 fn date(text: &str) -> bool {
     let mut parts = text.split('-');
-    let (Some(year), Some(month), Some(day), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next())
+    let (Some(year), Some(month), Some(day), None) = (parts.next(), parts.next(), parts.next(), parts.next())
     else {
         return false;
     };
@@ -96,7 +96,9 @@ fn units(text: &str, mut order: &str) -> bool {
 fn email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
     let dots = !local.starts_with('.') && !local.ends_with('.') && !local.contains("..");
-    let plain = local.chars().all(|c| !c.is_ascii() || c.is_ascii_alphanumeric() || "!#$%&'*+/=?^_`{|}~.-".contains(c));
+    let plain = local
+        .chars()
+        .all(|c| !c.is_ascii() || c.is_ascii_alphanumeric() || "!#$%&'*+/=?^_`{|}~.-".contains(c));
     !local.is_empty() && dots && plain && hostname(domain)
 }
 
@@ -124,7 +126,10 @@ fn uri(text: &str) -> bool {
 
 fn uri_chars(text: &str) -> bool {
     !text.contains(|c: char| c.is_whitespace() || c.is_control() || "<>\"{}|\\^`".contains(c))
-        && text.split('%').skip(1).all(|rest| rest.get(..2).is_some_and(|hex| hex.bytes().all(|c| c.is_ascii_hexdigit())))
+        && text
+            .split('%')
+            .skip(1)
+            .all(|rest| rest.get(..2).is_some_and(|hex| hex.bytes().all(|c| c.is_ascii_hexdigit())))
 }
 
 fn uuid(text: &str) -> bool {

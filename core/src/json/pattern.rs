@@ -86,7 +86,9 @@ impl Pattern {
                 Some(Step::Jump(to)) => todo.push(*to),
                 Some(Step::Start) if before.is_none() => todo.push(at + 1),
                 Some(Step::End) if after.is_none() => todo.push(at + 1),
-                Some(Step::WordEdge(wanted)) if (is_word(before) != is_word(after)) == *wanted => todo.push(at + 1),
+                Some(Step::WordEdge(wanted)) if (is_word(before) != is_word(after)) == *wanted => {
+                    todo.push(at + 1)
+                }
                 Some(Step::Match) => set.matched = true,
                 _ => {}
             }
@@ -203,9 +205,7 @@ impl Compiler<'_> {
         if self.chars.next_if_eq(&'?').is_some() {
             match self.chars.next()? {
                 ':' => {}
-                '<' if !matches!(self.chars.peek(), Some('=' | '!')) => {
-                    while self.chars.next()? != '>' {}
-                }
+                '<' if !matches!(self.chars.peek(), Some('=' | '!')) => while self.chars.next()? != '>' {},
                 _ => return None,
             }
         }
@@ -454,7 +454,9 @@ mod tests {
         ] {
             assert_eq!(Pattern::new(pattern).unwrap().is_match(text), expected, "{pattern} on {text}");
         }
-        for unread in ["(?=a)", "(?<!a)", "\\1", "\\p{L}", "a{9999}", "(", ")", "a{2", "*", "[b-a]", "[a", "\\"] {
+        for unread in
+            ["(?=a)", "(?<!a)", "\\1", "\\p{L}", "a{9999}", "(", ")", "a{2", "*", "[b-a]", "[a", "\\"]
+        {
             assert!(Pattern::new(unread).is_none(), "{unread}");
         }
         assert!(Pattern::new(&"(".repeat(100_000)).is_none());

@@ -358,7 +358,9 @@ impl<'a> Check<'a> {
                 self.node(part, value);
             }
             match others {
-                Some(Value::Bool(false)) if !known => self.fail("additionalProperties", "is not a known property"),
+                Some(Value::Bool(false)) if !known => {
+                    self.fail("additionalProperties", "is not a known property")
+                }
                 Some(others) if !known => self.node(others, value),
                 _ => {}
             }
@@ -525,8 +527,18 @@ mod tests {
             (json!({ "contains": { "const": 1 } }), json!([1]), json!([2]), "contains"),
             (json!({ "not": { "type": "string" } }), json!(1), json!("a"), "not"),
             (json!({ "oneOf": [{ "minimum": 1 }, { "maximum": 1 }] }), json!(0), json!(1), "oneOf"),
-            (json!({ "propertyNames": { "maxLength": 1 } }), json!({ "a": 1 }), json!({ "ab": 1 }), "propertyNames"),
-            (json!({ "dependentRequired": { "a": ["b"] } }), json!({ "b": 1 }), json!({ "a": 1 }), "dependentRequired"),
+            (
+                json!({ "propertyNames": { "maxLength": 1 } }),
+                json!({ "a": 1 }),
+                json!({ "ab": 1 }),
+                "propertyNames",
+            ),
+            (
+                json!({ "dependentRequired": { "a": ["b"] } }),
+                json!({ "b": 1 }),
+                json!({ "a": 1 }),
+                "dependentRequired",
+            ),
             (json!({ "if": { "const": 1 }, "else": { "maximum": 0 } }), json!(1), json!(2), "maximum"),
             (json!({ "maxProperties": 1 }), json!({}), json!({ "a": 1, "b": 1 }), "maxProperties"),
             (json!({ "const": 1 }), json!(1.0), json!(2), "const"),
@@ -546,7 +558,9 @@ mod tests {
         let errors = validate(&schema, &args).unwrap_err();
         assert_eq!(errors[0].path, "/a~1b");
         let text = error_text("demo", &errors, &args);
-        for part in ["\"demo\"", "- a/b: is required", "- l.0: must be of type null, not array", "\"l\":[[1]]"] {
+        for part in
+            ["\"demo\"", "- a/b: is required", "- l.0: must be of type null, not array", "\"l\":[[1]]"]
+        {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert!(text.len() < 6000);
