@@ -108,9 +108,9 @@ impl Wire {
 
     /// Notes the op that was started for [`Next::Start`].
     pub(super) fn sent(&mut self, id: OpId) {
-        match self.exchange.as_mut().map(|x| &mut x.stage) {
-            Some(Stage::Secret { op } | Stage::Sent { op }) => *op = id,
-            _ => {}
+        let stage = self.exchange.as_mut().map(|exchange| &mut exchange.stage);
+        if let Some(Stage::Secret { op } | Stage::Sent { op }) = stage {
+            *op = id;
         }
     }
 
