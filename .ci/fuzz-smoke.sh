@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Runs each fuzz target for a few seconds, starting from the committed corpora. Usage: fuzz-smoke.sh [SECONDS]
+set -euo pipefail
+cd "$(dirname "$0")/../fuzz"
+seconds=${1:-5}
+
+if ! rustup run nightly rustc --version >/dev/null 2>&1; then
+  echo "skipped: fuzzing needs a nightly toolchain, and none is installed"
+  exit 0
+fi
+command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+
+for target in $(cargo +nightly fuzz list); do
+  printf -- '-- %s\n' "$target"
+  mkdir -p "corpus/$target"
+  # New inputs go to a scratch folder; the committed corpus stays as it is.
+  scratch=$(mktemp -d)
+  cargo +nightly fuzz run "$target" "$scratch" "corpus/$target" -- \
+    -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -verbosity=0 -print_final_stats=0
+  rm -rf "$scratch"
+done
+echo "fuzz smoke passed"
