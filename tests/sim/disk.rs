@@ -86,7 +86,7 @@ impl Disk {
             FsOp::ReadText(spec) => {
                 let bytes = self.files.get(&spec.path).ok_or_else(|| fault(FaultKind::NotFound, &spec.path))?;
                 let mut select = LineSelect::new(spec);
-                select.feed(bytes);
+                select.push(bytes);
                 Ok(Outcome::Text(select.finish()))
             }
             FsOp::Write { path, bytes, how } => {

@@ -3,6 +3,7 @@
 //! `docs/ARCHITECTURE.md` must hold in every run.
 
 mod check;
+mod dice;
 mod disk;
 mod model;
 mod world;
@@ -11,7 +12,7 @@ use world::World;
 
 /// Runs one seed to its end.
 fn run(seed: u64) -> World {
-    let mut world = World::new(seed);
+    let mut world = World::new(seed, &[]);
     world.run();
     world
 }

@@ -1,10 +1,11 @@
 //! A model server that answers chat requests with random event streams.
 
 use serde_json::{Value, json};
-use tau_core::entropy::Entropy;
+
+use super::dice::Dice;
 
 /// The bytes of a stream for a request; `round` makes ids unique.
-pub(crate) fn reply(rng: &mut Entropy, round: u64, body: &Value) -> Vec<u8> {
+pub(crate) fn reply(rng: &mut Dice, round: u64, body: &Value) -> Vec<u8> {
     let has_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
     let mut out = Vec::new();
     let mut chunk = |delta: Value, finish: Value| {
@@ -57,7 +58,7 @@ pub(crate) fn reply(rng: &mut Entropy, round: u64, body: &Value) -> Vec<u8> {
     out
 }
 
-fn call(rng: &mut Entropy) -> (&'static str, String) {
+fn call(rng: &mut Dice) -> (&'static str, String) {
     let path = ["a.txt", "b.txt", "sub/c.txt", "none.txt", "/w"][rng.below(5) as usize];
     match rng.below(11) {
         0 => ("read", json!({"path": path}).to_string()),

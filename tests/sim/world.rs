@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tau_core::agent::AgentConfig;
-use tau_core::entropy::Entropy;
 use tau_core::event::Event;
 use tau_core::fault::{FaultKind, IoFault};
 use tau_core::harness::DeskBoot;
@@ -19,9 +18,10 @@ use tau_core::op::{AppendOp, Credential, Op, Outcome, ProcExit, Stream};
 use tau_core::provider::RequestOptions;
 use tau_core::session::reader::{self, Want};
 use tau_core::session::{Header, Session};
-use tau_core::tools::{ExecutionMode, Runner, Tool, ToolEnv, ToolOutput, registry};
+use tau_core::tools::{ExecutionMode, Runner, Tool, ToolEnv, ToolOutput, builtins, BuiltinOptions};
 
 use super::check::{Coverage, Watch};
+use super::dice::Dice;
 use super::disk::Disk;
 use super::model;
 
@@ -39,7 +39,7 @@ enum Pending {
 
 pub(crate) struct World {
     hub: Hub,
-    rng: Entropy,
+    rng: Dice,
     now: Now,
     disk: Disk,
     pending: BTreeMap<OpId, (Op, Pending)>,
@@ -50,10 +50,11 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// A world whose first choices are `choices`; the rest follows from the seed.
+    pub(crate) fn new(seed: u64, choices: &[u8]) -> Self {
         let mut bytes = [0u8; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
-        let mut rng = Entropy::new(bytes);
+        let mut rng = Dice::new(bytes, choices);
         let now = Now { mono: Mono(1), wall: Wall(1_788_315_987_887) };
         let mut disk = Disk::default();
         disk.put("/w/a.txt", b"one\ntwo\nthree\n");
@@ -70,7 +71,7 @@ impl World {
             ..Model::default()
         };
         let header = Header::new("0190-sim".into(), now.wall, "/w".into(), None);
-        let mode = |rng: &mut Entropy| if rng.below(2) == 0 { QueueMode::OneAtATime } else { QueueMode::All };
+        let mode = |rng: &mut Dice| if rng.below(2) == 0 { QueueMode::OneAtATime } else { QueueMode::All };
         let (steering_mode, follow_up_mode) = (mode(&mut rng), mode(&mut rng));
         let config = AgentConfig {
             tool_execution: if rng.below(4) == 0 { ExecutionMode::Sequential } else { ExecutionMode::Parallel },
@@ -436,7 +437,9 @@ fn tools() -> Vec<Arc<Tool>> {
             run: Runner::Host,
         })
     };
-    let mut tools: Vec<Arc<Tool>> = registry::builtin_tools().into_iter().map(Arc::new).collect();
+    let names = ["read", "write", "edit", "bash", "grep", "find", "ls"];
+    let mut tools: Vec<Arc<Tool>> =
+        builtins(names, BuiltinOptions::default()).into_iter().map(Arc::new).collect();
     tools.push(host("alpha", ExecutionMode::Parallel));
     tools.push(host("beta", ExecutionMode::Sequential));
     tools
