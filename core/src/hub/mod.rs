@@ -276,7 +276,7 @@ impl Hub {
         }
         let options =
             RequestOptions { session_id: Some(self.desk.session().id().into()), ..self.options.clone() };
-        let next = self.wire.begin(agent.model(), agent.thinking(), &options, self.now);
+        let next = self.wire.begin(agent.model(), agent.thinking(), &options, agent.context(), self.now);
         self.start_request_op(next);
     }
 

@@ -85,12 +85,13 @@ impl Wire {
         self.images_blocked = on;
     }
 
-    /// Begins a request: first its credentials.
+    /// Begins a request: first its credentials; the demo needs none.
     pub(super) fn begin(
         &mut self,
         model: &Arc<Model>,
         thinking: ThinkingLevel,
         base: &RequestOptions,
+        context: &[Arc<Message>],
         now: Now,
     ) -> Next {
         self.events.clear();
@@ -98,6 +99,9 @@ impl Wire {
         // The id is filled in by `sent`.
         let stage = Stage::Secret { op: OpId(u64::MAX) };
         self.exchange = Some(Exchange { model: model.clone(), options, started: now, stage, aborted: false });
+        if model.api == provider::demo::API {
+            return self.send(&Credential::default(), context, now);
+        }
         Next::Start(Op::Secret(SecretOp { provider: model.provider.clone() }))
     }
 

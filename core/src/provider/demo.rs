@@ -19,6 +19,9 @@ use crate::message::{AssistantMessage, Block, Message, StopReason, TextBlock, To
 use crate::model::Model;
 use crate::op::HttpRequest;
 
+/// Name of the protocol.
+pub const API: &str = "demo";
+
 /// Address of the demo: not to be sent anywhere.
 pub const URL: &str = "demo:tour";
 

@@ -209,7 +209,7 @@ pub trait Encoder: Send {
 #[must_use]
 pub fn encoder(api: &str) -> Option<Box<dyn Encoder>> {
     match api {
-        "demo" => Some(Box::new(demo::Tour)),
+        demo::API => Some(Box::new(demo::Tour)),
         "anthropic-messages" => Some(Box::new(anthropic::Anthropic::default())),
         openai_completions::API => Some(Box::new(openai_completions::CompletionsEncoder::default())),
         _ => None,
