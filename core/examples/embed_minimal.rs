@@ -47,7 +47,9 @@ fn main() {
 
 fn answer(op: Op) -> Reply {
     match op {
-        Op::Host(call) => Reply::Done(Outcome::Host(ToolOutput::text(format!("{} ran with {}", call.tool, call.args)))),
+        Op::Host(call) => {
+            Reply::Done(Outcome::Host(ToolOutput::text(format!("{} ran with {}", call.tool, call.args))))
+        }
         other => Reply::Failed(IoFault::new(FaultKind::Other, format!("this program does not do {other:?}"))),
     }
 }

@@ -95,7 +95,10 @@ impl Watch {
                 }
                 self.seen.aborted += u64::from(message.stop_reason == StopReason::Aborted);
                 self.seen.failed_replies += u64::from(message.stop_reason == StopReason::Error);
-                self.expect(message.stop_reason != StopReason::Pending, "a pending reply at the end of a turn");
+                self.expect(
+                    message.stop_reason != StopReason::Pending,
+                    "a pending reply at the end of a turn",
+                );
                 self.in_turn = false;
             }
             Event::AgentEnd { .. } => {

@@ -84,7 +84,8 @@ impl Disk {
                 Ok(Outcome::Bytes(bytes.clone()))
             }
             FsOp::ReadText(spec) => {
-                let bytes = self.files.get(&spec.path).ok_or_else(|| fault(FaultKind::NotFound, &spec.path))?;
+                let bytes =
+                    self.files.get(&spec.path).ok_or_else(|| fault(FaultKind::NotFound, &spec.path))?;
                 let mut select = LineSelect::new(spec);
                 select.push(bytes);
                 Ok(Outcome::Text(select.finish()))
@@ -118,8 +119,9 @@ impl Disk {
                 }
                 Ok(Outcome::Entries(entries.into_iter().collect()))
             }
-            FsOp::ReadImage { .. } | FsOp::FitImage { .. } => Ok(Outcome::Image(Err("no images here".into()))),
+            FsOp::ReadImage { .. } | FsOp::FitImage { .. } => {
+                Ok(Outcome::Image(Err("no images here".into())))
+            }
         }
     }
 }
-

@@ -33,7 +33,9 @@ fn invariants_hold_in_every_run() {
                     for seed in (half..runs()).step_by(2) {
                         let world = std::panic::catch_unwind(|| run(seed));
                         match world {
-                            Ok(world) => failures.extend(world.failures().iter().map(|f| format!("seed {seed}: {f}"))),
+                            Ok(world) => {
+                                failures.extend(world.failures().iter().map(|f| format!("seed {seed}: {f}")))
+                            }
                             Err(_) => failures.push(format!("seed {seed}: panicked")),
                         }
                         if failures.len() > 5 {

@@ -63,7 +63,9 @@ fn call(rng: &mut Dice) -> (&'static str, String) {
     match rng.below(11) {
         0 => ("read", json!({"path": path}).to_string()),
         1 => ("write", json!({"path": path, "content": "one\ntwo\n"}).to_string()),
-        2 | 3 => ("edit", json!({"path": path, "edits": [{"oldText": "two", "newText": "TWO\ntwo"}]}).to_string()),
+        2 | 3 => {
+            ("edit", json!({"path": path, "edits": [{"oldText": "two", "newText": "TWO\ntwo"}]}).to_string())
+        }
         4 => ("bash", json!({"command": "true"}).to_string()),
         5 => ("bash", json!({"command": "sleep 9", "timeout": 0.5}).to_string()),
         6 => ("ls", json!({}).to_string()),

@@ -18,7 +18,7 @@ use tau_core::op::{AppendOp, Credential, Op, Outcome, ProcExit, Stream};
 use tau_core::provider::RequestOptions;
 use tau_core::session::reader::{self, Want};
 use tau_core::session::{Header, Session};
-use tau_core::tools::{ExecutionMode, Runner, Tool, ToolEnv, ToolOutput, builtins, BuiltinOptions};
+use tau_core::tools::{BuiltinOptions, ExecutionMode, Runner, Tool, ToolEnv, ToolOutput, builtins};
 
 use super::check::{Coverage, Watch};
 use super::dice::Dice;
@@ -74,7 +74,11 @@ impl World {
         let mode = |rng: &mut Dice| if rng.below(2) == 0 { QueueMode::OneAtATime } else { QueueMode::All };
         let (steering_mode, follow_up_mode) = (mode(&mut rng), mode(&mut rng));
         let config = AgentConfig {
-            tool_execution: if rng.below(4) == 0 { ExecutionMode::Sequential } else { ExecutionMode::Parallel },
+            tool_execution: if rng.below(4) == 0 {
+                ExecutionMode::Sequential
+            } else {
+                ExecutionMode::Parallel
+            },
             ..AgentConfig::default()
         };
         let boot = Boot {
@@ -185,8 +189,12 @@ impl World {
     }
 
     fn progress(&mut self) {
-        let live: Vec<OpId> =
-            self.pending.iter().filter(|(_, (_, p))| !matches!(p, Pending::Stalled)).map(|(id, _)| *id).collect();
+        let live: Vec<OpId> = self
+            .pending
+            .iter()
+            .filter(|(_, (_, p))| !matches!(p, Pending::Stalled))
+            .map(|(id, _)| *id)
+            .collect();
         let Some(op) = live.get(self.rng.below(live.len() as u64) as usize).copied() else {
             match self.hub.poll_timeout() {
                 Some(at) => {
@@ -310,7 +318,10 @@ impl World {
 
     fn http(&mut self, body: &Value) -> Pending {
         let rng = &mut self.rng;
-        let head = |status| Reply::Head { status, headers: vec![("content-type".into(), "text/event-stream".into())] };
+        let head = |status| Reply::Head {
+            status,
+            headers: vec![("content-type".into(), "text/event-stream".into())],
+        };
         let reset = || Reply::Failed(IoFault::new(FaultKind::Reset, "connection reset"));
         match rng.below(30) {
             0 => return Pending::Stalled,
@@ -431,7 +442,9 @@ fn tools() -> Vec<Arc<Tool>> {
             description: "A tool of the host".into(),
             prompt_snippet: None,
             prompt_rules: Vec::new(),
-            parameters: Arc::new(serde_json::json!({"type": "object", "properties": {"n": {"type": "number"}}})),
+            parameters: Arc::new(
+                serde_json::json!({"type": "object", "properties": {"n": {"type": "number"}}}),
+            ),
             mode,
             prepare: None,
             run: Runner::Host,
