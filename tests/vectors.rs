@@ -7,6 +7,11 @@ mod runners;
 use tau_tests::vectors::run_area;
 
 #[test]
+fn config() {
+    run_area("config", runners::config::FILES);
+}
+
+#[test]
 fn providers() {
     run_area("providers", runners::providers::FILES);
 }

@@ -1,5 +1,6 @@
 //! How each vector file is run. One folder per area, one file per topic.
 
+pub mod config;
 pub mod providers;
 pub mod runtime;
 pub mod sessions;

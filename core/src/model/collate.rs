@@ -10,8 +10,9 @@ use unicode_normalization::char::is_combining_mark;
 /// ASCII that is neither digit nor letter, ascending; `$` follows all other symbols.
 const MARKS: &str = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~";
 
-/// Compares two names.
-pub(super) fn compare(a: &str, b: &str) -> Ordering {
+/// Compares two names for people: blanks, marks, digits, letters; case and accents break ties.
+#[must_use]
+pub fn compare(a: &str, b: &str) -> Ordering {
     let (a, b) = (Key::of(a), Key::of(b));
     a.base.cmp(&b.base).then_with(|| a.accents.cmp(&b.accents)).then_with(|| a.case.cmp(&b.case))
 }

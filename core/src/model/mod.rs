@@ -10,6 +10,8 @@ pub mod resolve;
 mod schema;
 pub mod select;
 
+pub use collate::compare as compare_names;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 

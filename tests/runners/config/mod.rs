@@ -1,0 +1,28 @@
+//! Vectors of `config/`.
+
+mod auth;
+mod models;
+mod resolve;
+mod settings;
+mod startup;
+
+use tau_tests::vectors::{VectorFile, file};
+
+/// Files of this area.
+#[rustfmt::skip]
+pub const FILES: &[VectorFile] = &[
+    file("auth-file-validate", auth::file_validate),
+    file("auth-precedence", auth::precedence),
+    file("auth-resolve", auth::resolve_one),
+    file("config-value", auth::config_value),
+    file("jsonc", settings::jsonc),
+    file("locale-order", resolve::locale_order),
+    file("model-resolve-cli", resolve::cli),
+    file("model-resolve-exact", resolve::exact),
+    file("models-json", models::models_json),
+    file("settings-accessors", settings::accessors),
+    file("settings-merge", settings::merge),
+    file("settings-migrate", settings::migrate),
+    file("startup-selection", startup::selection),
+    file("thinking-clamp", resolve::thinking_clamp),
+];
