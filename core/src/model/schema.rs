@@ -67,13 +67,16 @@ fn check(at: &str, value: &Value, shape: &Shape, out: &mut Vec<Offence>) {
 }
 
 fn check_fields(at: &str, map: &Map<String, Value>, fields: &[(&str, bool, &Shape)], out: &mut Vec<Offence>) {
+    let mut missing = None;
     for (key, required, shape) in fields {
         match map.get(*key) {
             Some(value) => check(&format!("{at}.{key}"), value, shape, out),
-            None if *required => out.push((format!("{at}.{key}"), "is missing".to_string())),
+            // The first one that is missing speaks for all.
+            None if *required => missing = missing.or(Some(key)),
             None => {}
         }
     }
+    out.extend(missing.map(|key| (format!("{at}.{key}"), "is missing".to_string())));
 }
 
 fn fits(value: &Value, shape: &Shape) -> bool {

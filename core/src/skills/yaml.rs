@@ -184,6 +184,9 @@ impl<'a> Parser<'a> {
             if line.text.starts_with("...") {
                 return Err(self.fault("only one document is allowed"));
             }
+            if line.text.starts_with('\t') {
+                return Err(self.fault("tabs cannot indent"));
+            }
             let split = split_key(line.text).map_err(|reason| self.fault(reason))?;
             let Some((key, rest)) = split.filter(|_| !is_item(line.text)) else {
                 return Err(self.fault("expected a key and a colon"));
