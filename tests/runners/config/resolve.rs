@@ -17,7 +17,10 @@ fn catalog(doc: &Value) -> &[Value] {
 }
 
 fn pool(doc: &Value) -> Vec<Entry<'_>> {
-    catalog(doc).iter().map(|e| Entry::named(field(e, "provider"), field(e, "id"), field(e, "name"))).collect()
+    catalog(doc)
+        .iter()
+        .map(|e| Entry::named(field(e, "provider"), field(e, "id"), field(e, "name")))
+        .collect()
 }
 
 pub fn cli(doc: &Value, case: &Value) -> Result<(), String> {
@@ -89,6 +92,7 @@ pub fn thinking_clamp(_: &Value, case: &Value) -> Result<(), String> {
     let model = record::to_model(&fields);
     let supported: Vec<&str> = model.levels().map(ThinkingLevel::name).collect();
     let level = ThinkingLevel::parse(field(input, "level"));
-    let effective = level.map_or_else(|| model.levels().next().unwrap_or_default(), |level| model.clamp(level));
+    let effective =
+        level.map_or_else(|| model.levels().next().unwrap_or_default(), |level| model.clamp(level));
     same(&case["expected"], &json!({ "supported": supported, "effective": effective.name() }))
 }

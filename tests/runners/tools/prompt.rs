@@ -64,7 +64,10 @@ fn diff(case: &Value) -> Result<(), String> {
     let patch = system::patch(&previous, &pairs("current"));
     let map: Map<String, Value> =
         patch.into_iter().map(|(name, text)| (name, json!(text.as_ref().map(Text::as_str)))).collect();
-    same(&case["expected"], &json!({ "patch": if map.is_empty() { Value::Null } else { Value::Object(map) } }))
+    same(
+        &case["expected"],
+        &json!({ "patch": if map.is_empty() { Value::Null } else { Value::Object(map) } }),
+    )
 }
 
 fn build(case: &Value) -> Result<(), String> {
@@ -110,7 +113,8 @@ fn build(case: &Value) -> Result<(), String> {
         })
         .collect();
     let own = input["sections"].as_object().cloned().unwrap_or_default();
-    let own: Vec<Section> = own.iter().map(|(name, _)| (name.clone(), text(&input["sections"], name))).collect();
+    let own: Vec<Section> =
+        own.iter().map(|(name, _)| (name.clone(), text(&input["sections"], name))).collect();
     let facts = Facts {
         cwd: input["cwd"].as_str().unwrap_or_default(),
         custom: input["customPrompt"].as_str(),
