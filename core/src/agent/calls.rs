@@ -9,7 +9,7 @@ use super::hooks::{HookCall, ResultChange, ToolVerdict};
 use super::machine::{Agent, Out};
 use super::run::{Run, Step, Task, Waiting};
 use crate::event::Event;
-use crate::json::Value;
+use crate::json::{self, Value};
 use crate::message::{StopReason, ToolCall};
 use crate::now::Now;
 use crate::tools::{Tool, ToolOutput};
@@ -243,5 +243,7 @@ fn check(tools: &[Arc<Tool>], call: &ToolCall) -> Result<(Arc<Tool>, Arc<Value>)
     if let Some(error) = &call.arguments_error {
         return Err(error.clone());
     }
-    Ok((tool.clone(), prepared))
+    let fitting = json::validate(&tool.parameters, &prepared)
+        .map_err(|errors| json::error_text(&tool.name, &errors, &prepared))?;
+    Ok((tool.clone(), fitting))
 }
