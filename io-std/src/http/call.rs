@@ -1,0 +1,154 @@
+//! What the sockets of one exchange must know. ureq runs an exchange on the calling thread and gives its transports
+//! no place for data of ours, so the current call is a value of the thread.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tau_core::fault::{FaultKind, IoFault};
+use tau_core::op::{HttpRequest, host_of};
+
+use crate::sys::CancelToken;
+
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<Call>>> = const { RefCell::new(None) };
+}
+
+/// One exchange.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) cancel: CancelToken,
+    pub(super) url: String,
+    pub(super) proxy: Option<String>,
+    head_deadline: Option<Instant>,
+    head_limit: Option<Duration>,
+    idle_limit: Option<Duration>,
+    socket: Mutex<Option<Arc<TcpStream>>>,
+    in_body: AtomicBool,
+    drain_only: AtomicBool,
+    kept: AtomicBool,
+    answered: AtomicBool,
+}
+
+impl Call {
+    pub(super) fn new(request: &HttpRequest, cancel: &CancelToken) -> Self {
+        let head_limit = request.head_timeout_ms.map(Duration::from_millis);
+        Self {
+            cancel: cancel.clone(),
+            url: request.url.clone(),
+            proxy: request.proxy.clone(),
+            head_deadline: head_limit.map(|limit| Instant::now() + limit),
+            head_limit,
+            idle_limit: request.idle_timeout_ms.map(Duration::from_millis),
+            socket: Mutex::new(None),
+            in_body: AtomicBool::new(false),
+            drain_only: AtomicBool::new(false),
+            kept: AtomicBool::new(false),
+            answered: AtomicBool::new(false),
+        }
+    }
+
+    /// Makes this the current call of the thread.
+    pub(super) fn enter(call: &Arc<Self>) -> Entered {
+        CURRENT.set(Some(Arc::clone(call)));
+        Entered
+    }
+
+    /// The current call of the thread.
+    pub(super) fn current() -> io::Result<Arc<Self>> {
+        CURRENT.with_borrow(Clone::clone).ok_or_else(|| io::Error::other("no exchange is going on"))
+    }
+
+    /// Ends all waiting on the socket. Called from another thread.
+    pub(super) fn shut(&self) {
+        if let Some(socket) = &*self.socket.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// The exchange goes on over this socket; `kept` = an earlier exchange used it.
+    pub(super) fn use_socket(&self, socket: &Arc<TcpStream>, kept: bool) {
+        let mut current = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.as_ref().is_none_or(|current| !Arc::ptr_eq(current, socket)) {
+            *current = Some(Arc::clone(socket));
+            self.kept.store(kept, Ordering::Relaxed);
+        }
+    }
+
+    /// # Errors
+    /// The fault of a cancelled call.
+    pub(super) fn check(&self) -> io::Result<()> {
+        self.cancel.check().map_err(io::Error::other)
+    }
+
+    /// How long the next step may take; `None` = no limit.
+    ///
+    /// # Errors
+    /// `TimedOut` when no time is left.
+    pub(super) fn limit(&self) -> io::Result<Option<Duration>> {
+        if self.in_body.load(Ordering::Relaxed) {
+            return Ok(self.idle_limit);
+        }
+        let Some(deadline) = self.head_deadline else { return Ok(None) };
+        match deadline.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => Err(self.timed_out()),
+            left => Ok(Some(left)),
+        }
+    }
+
+    /// The fault of a limit that ran out.
+    pub(super) fn timed_out(&self) -> io::Error {
+        let host = host_of(&self.url);
+        let text = if self.in_body.load(Ordering::Relaxed) {
+            format!("{host}: the answer stopped; nothing arrived for {} s", seconds(self.idle_limit))
+        } else {
+            format!("{host}: no answer within {} s", seconds(self.head_limit))
+        };
+        io::Error::other(IoFault::new(FaultKind::TimedOut, text))
+    }
+
+    pub(super) fn begin_body(&self) {
+        self.in_body.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether reading may only use what has arrived already.
+    pub(super) fn is_drain_only(&self) -> bool {
+        self.drain_only.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_drain_only(&self, on: bool) {
+        self.drain_only.store(on, Ordering::Relaxed);
+    }
+
+    /// A byte of the answer has arrived.
+    pub(super) fn set_answered(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the exchange used a kept connection that brought nothing.
+    pub(super) fn is_stale(&self) -> bool {
+        self.kept.load(Ordering::Relaxed) && !self.answered.load(Ordering::Relaxed)
+    }
+
+    /// Begins again.
+    pub(super) fn renew(&self) {
+        self.kept.store(false, Ordering::Relaxed);
+        *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+fn seconds(limit: Option<Duration>) -> f64 {
+    limit.unwrap_or_default().as_secs_f64()
+}
+
+/// Ends the current call of the thread when dropped.
+pub(super) struct Entered;
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        CURRENT.set(None);
+    }
+}

@@ -1,0 +1,123 @@
+//! A connection in the form in which ureq uses it.
+
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+
+use ureq::Error;
+use ureq::unversioned::transport::{Buffers, LazyBuffers, NextTimeout, Transport};
+
+use super::CHUNK_BYTES;
+use super::call::Call;
+use super::wire::Wire;
+
+pub(super) struct Conn {
+    wire: Wire,
+    buffers: LazyBuffers,
+    tls: bool,
+    /// Requests name the whole URL, as a proxy for plain HTTP wants it.
+    forward: Option<Forward>,
+    exchanges: Exchanges,
+}
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exchanges {
+    /// No request was sent; `true` = this is not the first one.
+    Between(bool),
+    /// A request is being sent or answered; `true` = this is not the first one.
+    Under(bool),
+}
+
+/// What a proxy for plain HTTP needs.
+#[derive(Debug)]
+pub(super) struct Forward {
+    /// Scheme and authority of the target.
+    pub(super) origin: String,
+    /// Value of `Proxy-Authorization`.
+    pub(super) authorization: Option<String>,
+}
+
+impl Forward {
+    /// The bytes with which a request begins, in the form for the proxy.
+    fn rewrite(&self, output: &[u8]) -> Option<Vec<u8>> {
+        let path = output.iter().position(|c| *c == b' ')? + 1;
+        let line = output.windows(2).position(|pair| pair == b"\r\n")? + 2;
+        let mut head = Vec::with_capacity(output.len() + self.origin.len() + 128);
+        head.extend_from_slice(output.get(..path)?);
+        head.extend_from_slice(self.origin.as_bytes());
+        head.extend_from_slice(output.get(path..line)?);
+        if let Some(value) = &self.authorization {
+            head.extend_from_slice(format!("proxy-authorization: {value}\r\n").as_bytes());
+        }
+        head.extend_from_slice(output.get(line..)?);
+        Some(head)
+    }
+}
+
+impl Conn {
+    pub(super) fn new(wire: Wire, tls: bool, forward: Option<Forward>) -> Self {
+        let buffers = LazyBuffers::new(CHUNK_BYTES, CHUNK_BYTES);
+        Self { wire, buffers, tls, forward, exchanges: Exchanges::Between(false) }
+    }
+
+    fn transmit(&mut self, amount: usize) -> io::Result<()> {
+        let call = Call::current()?;
+        let begins = match self.exchanges {
+            Exchanges::Between(kept) => {
+                self.exchanges = Exchanges::Under(kept);
+                call.use_socket(self.wire.socket(), kept);
+                true
+            }
+            Exchanges::Under(_) => false,
+        };
+        call.check()?;
+        let output = self.buffers.output().get(..amount).unwrap_or_default();
+        match self.forward.as_ref().filter(|_| begins).and_then(|forward| forward.rewrite(output)) {
+            Some(head) => self.wire.write_all(&head)?,
+            None => self.wire.write_all(output)?,
+        }
+        self.wire.flush()
+    }
+}
+
+impl Transport for Conn {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    fn transmit_output(&mut self, amount: usize, _: NextTimeout) -> Result<(), Error> {
+        if amount > 0 {
+            self.transmit(amount)?;
+        }
+        Ok(())
+    }
+
+    fn await_input(&mut self, _: NextTimeout) -> Result<bool, Error> {
+        let call = Call::current()?;
+        if call.is_drain_only() {
+            return Err(Error::Io(ErrorKind::WouldBlock.into()));
+        }
+        let amount = self.wire.read(self.buffers.input_append_buf())?;
+        self.buffers.input_appended(amount);
+        if amount > 0 {
+            call.set_answered();
+        }
+        Ok(amount > 0)
+    }
+
+    /// Asked when an exchange is over, and again before the connection is used anew.
+    fn is_open(&mut self) -> bool {
+        self.exchanges = Exchanges::Between(true);
+        self.wire.is_quiet()
+    }
+
+    fn is_tls(&self) -> bool {
+        self.tls
+    }
+}
+
+impl fmt::Debug for Conn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conn").field("tls", &self.tls).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,213 @@
+//! HTTP: ureq's protocol and connection pool over sockets of our own, so that a request can be cancelled at once and
+//! what arrived is delivered at once.
+//!
+//! Every status is an answer, with its body; redirects are not followed; compression is not asked for. Connections
+//! are kept and used again. Header values never appear in faults.
+
+mod call;
+mod conn;
+mod connect;
+mod wire;
+
+use std::io::{self, ErrorKind, Read};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tau_core::fault::{FaultKind, IoFault};
+use tau_core::input::Reply;
+use tau_core::op::{HttpRequest, Outcome, Stream, host_of};
+use ureq::{Agent, Body, SendBody};
+
+use crate::sys::CancelToken;
+use crate::sys::fault;
+use call::Call;
+use connect::{Connect, NoNames};
+
+/// Largest piece of a body delivered at once.
+const CHUNK_BYTES: usize = 64 << 10;
+/// How long an unused connection is kept.
+const IDLE_AGE: Duration = Duration::from_secs(90);
+
+/// Sends requests. Costs nothing until the first one.
+#[derive(Debug, Default)]
+pub struct Client {
+    agent: OnceLock<Agent>,
+}
+
+impl Client {
+    /// A client without connections.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { agent: OnceLock::new() }
+    }
+
+    /// One exchange on the calling thread: the head and the pieces of the body go to `partial` as they come.
+    ///
+    /// # Errors
+    /// `Dns`, `Connect`, `Tls`, `Proxy`, `Reset`, `TimedOut`, `Cancelled`, `Invalid` (URL or header), `Other` (the
+    /// answer is not HTTP); each names the host.
+    pub fn run(
+        &self,
+        request: &HttpRequest,
+        partial: &mut dyn FnMut(Reply),
+        cancel: &CancelToken,
+    ) -> Result<Outcome, IoFault> {
+        let call = Arc::new(Call::new(request, cancel));
+        let hook = Arc::clone(&call);
+        let _hook = cancel.on_cancel(move || hook.shut());
+        let result = self.exchange(request, &call, partial);
+        // Whatever broke after a cancel broke because of it.
+        cancel.check()?;
+        result
+    }
+
+    fn exchange(
+        &self,
+        request: &HttpRequest,
+        call: &Arc<Call>,
+        partial: &mut dyn FnMut(Reply),
+    ) -> Result<Outcome, IoFault> {
+        let response = match self.send(request, call) {
+            // A kept connection that the server closed meanwhile says nothing about the server.
+            Err(_) if call.is_stale() && !call.cancel.is_cancelled() => {
+                call.renew();
+                self.send(request, call)
+            }
+            other => other,
+        };
+        let response = response.map_err(|e| explain(e, request))?;
+        let (head, body) = response.into_parts();
+        let headers = head.headers.iter().map(|(name, value)| {
+            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        });
+        partial(Reply::Head { status: head.status.as_u16(), headers: headers.collect() });
+        stream(body, request, call, partial)
+    }
+
+    fn send(&self, request: &HttpRequest, call: &Arc<Call>) -> Result<ureq::http::Response<Body>, ureq::Error> {
+        let mut builder = ureq::http::Request::builder().method(request.method).uri(&request.url);
+        for (name, value) in &request.headers {
+            builder = builder.header(name, value);
+        }
+        let agent = self.agent.get_or_init(agent);
+        let body = request.body.as_slice();
+        let _current = Call::enter(call);
+        if body.is_empty() && matches!(request.method, "GET" | "HEAD" | "DELETE" | "OPTIONS") {
+            agent.run(builder.body(SendBody::none())?)
+        } else {
+            agent.run(builder.body(body)?)
+        }
+    }
+}
+
+fn agent() -> Agent {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .proxy(None)
+        .user_agent(concat!("tau/", env!("CARGO_PKG_VERSION")))
+        .accept("*/*")
+        .accept_encoding("")
+        .input_buffer_size(CHUNK_BYTES)
+        .output_buffer_size(CHUNK_BYTES)
+        .max_response_header_size(CHUNK_BYTES - 1)
+        .max_idle_connections(8)
+        .max_idle_connections_per_host(4)
+        .max_idle_age(IDLE_AGE)
+        .build();
+    Agent::with_parts(config, Connect, NoNames)
+}
+
+/// Delivers the body: waits for a piece, takes what else has arrived, hands it over.
+fn stream(
+    body: Body,
+    request: &HttpRequest,
+    call: &Arc<Call>,
+    partial: &mut dyn FnMut(Reply),
+) -> Result<Outcome, IoFault> {
+    let mut reader = body.into_reader();
+    let mut buffer = vec![0; CHUNK_BYTES];
+    let _current = Call::enter(call);
+    call.begin_body();
+    loop {
+        let (len, end) = gather(&mut reader, &mut buffer, call).map_err(|e| explain(ureq::Error::Io(e), request))?;
+        if len > 0 {
+            let bytes = buffer.get(..len).unwrap_or_default().to_vec();
+            partial(Reply::Chunk { stream: Stream::Body, bytes });
+        }
+        match end {
+            End::Open => {}
+            End::Body => return Ok(Outcome::BodyEnd),
+            End::Broken(e) => return Err(explain(ureq::Error::Io(e), request)),
+        }
+    }
+}
+
+enum End {
+    Open,
+    Body,
+    Broken(io::Error),
+}
+
+/// At least one byte, and then what needs no waiting: small pieces of the transfer coding become one.
+fn gather(reader: &mut impl Read, buffer: &mut [u8], call: &Call) -> io::Result<(usize, End)> {
+    let mut len = reader.read(buffer)?;
+    if len == 0 {
+        return Ok((0, End::Body));
+    }
+    call.set_drain_only(true);
+    let mut end = End::Open;
+    while let Some(room) = buffer.get_mut(len..).filter(|room| !room.is_empty()) {
+        match reader.read(room) {
+            Ok(0) => end = End::Body,
+            Ok(n) => {
+                len += n;
+                continue;
+            }
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+            Err(e) => end = End::Broken(e),
+        }
+        break;
+    }
+    call.set_drain_only(false);
+    Ok((len, end))
+}
+
+/// A fault that names the host and no secret.
+fn explain(error: ureq::Error, request: &HttpRequest) -> IoFault {
+    let host = host_of(&request.url);
+    let fault = |kind, what: &str| IoFault::new(kind, format!("{host}: {what}"));
+    match error {
+        ureq::Error::Io(e) => {
+            if let Some(inner) = e.get_ref().and_then(|inner| inner.downcast_ref::<IoFault>()) {
+                return inner.clone();
+            }
+            match e.kind() {
+                ErrorKind::UnexpectedEof
+                | ErrorKind::ConnectionReset
+                | ErrorKind::ConnectionAborted
+                | ErrorKind::BrokenPipe => {
+                    fault(FaultKind::Reset, "the connection was closed before the answer was complete")
+                }
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => fault(FaultKind::TimedOut, "nothing arrived in time"),
+                _ => match e.downcast::<ureq::Error>() {
+                    Ok(ureq::Error::Io(e)) => fault(fault::kind(&e), &fault::text(&e)),
+                    Ok(inner) => explain(inner, request),
+                    Err(e) => fault(fault::kind(&e), &fault::text(&e)),
+                },
+            }
+        }
+        ureq::Error::Protocol(why) => fault(FaultKind::Other, &format!("the answer is not valid HTTP ({why})")),
+        ureq::Error::LargeResponseHeader(..) => fault(FaultKind::Other, "the head of the answer is too large"),
+        ureq::Error::BadUri(_) => fault(FaultKind::Invalid, "this is not a valid URL"),
+        ureq::Error::Http(_) => {
+            fault(FaultKind::Invalid, "the URL or a header holds characters that HTTP does not allow")
+        }
+        ureq::Error::Timeout(_) => fault(FaultKind::TimedOut, "nothing arrived in time"),
+        ureq::Error::HostNotFound => fault(FaultKind::Dns, "the host name could not be resolved"),
+        ureq::Error::ConnectionFailed => fault(FaultKind::Connect, "could not connect"),
+        ureq::Error::BodyStalled => fault(FaultKind::Reset, "the connection was closed before the answer was complete"),
+        other => fault(FaultKind::Other, &other.to_string()),
+    }
+}

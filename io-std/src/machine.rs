@@ -1,0 +1,75 @@
+//! What every driver is built around: a poll machine, a sink for its events, and the embedding program.
+
+use tau_core::event::Event;
+use tau_core::hub::{Hub, Output};
+use tau_core::input::Input;
+use tau_core::now::{Mono, Now};
+use tau_core::op::{HostCall, Outcome, SecretOp};
+use tau_core::tools::ToolOutput;
+
+use crate::sys::CancelToken;
+
+/// A poll machine, as the hub of the core is one.
+pub trait Machine: Send + 'static {
+    /// Takes one input.
+    fn handle(&mut self, now: Now, input: Input);
+    /// The next output; to be drained after each input.
+    fn poll(&mut self) -> Option<Output>;
+    /// When a tick is due; `None` = never.
+    fn poll_timeout(&self) -> Option<Mono>;
+    /// Whether nothing happens any more unless someone commands it.
+    fn is_idle(&self) -> bool;
+}
+
+impl Machine for Hub {
+    fn handle(&mut self, now: Now, input: Input) {
+        Self::handle(self, now, input);
+    }
+
+    fn poll(&mut self) -> Option<Output> {
+        Self::poll(self)
+    }
+
+    fn poll_timeout(&self) -> Option<Mono> {
+        Self::poll_timeout(self)
+    }
+
+    fn is_idle(&self) -> bool {
+        Self::is_idle(self)
+    }
+}
+
+/// What a sink wants of the engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SinkFlow {
+    /// Nothing.
+    #[default]
+    Go,
+    /// The thread in [`Engine::wait`] should look at the machine.
+    Wake,
+    /// The run should end: whoever reads the events is gone.
+    Abort,
+}
+
+/// Takes the events, in order. Called with the engine locked: it must not call the engine.
+pub type Sink<M> = Box<dyn FnMut(&Event, &M) -> SinkFlow + Send>;
+
+/// Answers the ops that need the embedding program. Called on worker threads, without the lock.
+pub struct Handlers {
+    /// Credentials of one request.
+    pub secret: Box<dyn Fn(SecretOp) -> Outcome + Send + Sync>,
+    /// A tool of the embedding program; the second argument takes intermediate results.
+    pub host: Box<dyn Fn(HostCall, &mut dyn FnMut(ToolOutput), &CancelToken) -> Outcome + Send + Sync>,
+}
+
+impl Default for Handlers {
+    /// Knows no credentials and no tools.
+    fn default() -> Self {
+        Self {
+            secret: Box::new(|op| Outcome::Secret(Err(format!("no credentials for provider {}", op.provider)))),
+            host: Box::new(|call, _, _| {
+                Outcome::Host(ToolOutput::error(format!("the tool {} has no implementation", call.tool)))
+            }),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A backend under test: a driver around a machine that asks for what the test wants.
+
+use std::any::Any;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+use tau_core::fault::IoFault;
+use tau_core::hub::Output;
+use tau_core::ids::OpId;
+use tau_core::input::{Input, Reply};
+use tau_core::now::{Mono, Now};
+use tau_core::op::{Op, Outcome};
+use tau_io_std::driver::Engine;
+use tau_io_std::machine::{Handlers, Machine, SinkFlow};
+use tau_io_std::sys::clock::Clock;
+
+/// More than any step of a test takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+pub struct Script {
+    outputs: VecDeque<Output>,
+    routes: BTreeMap<OpId, Sender<Reply>>,
+    deadlines: VecDeque<Mono>,
+    ticks: Vec<Mono>,
+    threads: BTreeMap<String, usize>,
+}
+
+/// A machine that does what a test puts into its script.
+#[derive(Clone, Default)]
+pub struct Scripted(Arc<Mutex<Script>>);
+
+impl Scripted {
+    fn lock(&self) -> MutexGuard<'_, Script> {
+        self.0.lock().unwrap()
+    }
+}
+
+impl Machine for Scripted {
+    fn handle(&mut self, now: Now, input: Input) {
+        let mut script = self.lock();
+        match input {
+            Input::Reply { op, reply } => {
+                *script.threads.entry(format!("{:?}", thread::current().id())).or_default() += 1;
+                let last = reply.is_last();
+                let route = script.routes.get(&op).expect("a reply of an op that is open");
+                let _ = route.send(reply);
+                if last {
+                    script.routes.remove(&op);
+                }
+            }
+            Input::Tick => {
+                while script.deadlines.front().is_some_and(|at| *at <= now.mono) {
+                    script.deadlines.pop_front();
+                    script.ticks.push(now.mono);
+                }
+            }
+            Input::Command(_) => {}
+        }
+    }
+
+    fn poll(&mut self) -> Option<Output> {
+        self.lock().outputs.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Mono> {
+        self.lock().deadlines.front().copied()
+    }
+
+    fn is_idle(&self) -> bool {
+        let script = self.lock();
+        script.routes.is_empty() && script.deadlines.is_empty()
+    }
+}
+
+/// One backend.
+pub struct Backend {
+    pub name: &'static str,
+    script: Scripted,
+    feed: Arc<dyn Fn(Input) + Send + Sync>,
+    next: AtomicU64,
+    clock: Clock,
+    _keep: Box<dyn Any>,
+}
+
+/// An op that was started.
+pub struct Running {
+    op: OpId,
+    script: Scripted,
+    feed: Arc<dyn Fn(Input) + Send + Sync>,
+    replies: Receiver<Reply>,
+}
+
+/// Backends that do files, search and timers.
+pub fn all() -> Vec<Backend> {
+    vec![io_std(), io_smol()]
+}
+
+/// The blocking backend.
+pub fn io_std() -> Backend {
+    struct Stop(Arc<AtomicBool>, Engine<Scripted>);
+    impl Drop for Stop {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+            self.1.waker().wake();
+        }
+    }
+    let (script, clock) = (Scripted::default(), Clock::start());
+    let sink = Box::new(|_: &_, _: &_| SinkFlow::Go);
+    let engine = Engine::new(script.clone(), clock, Handlers::default(), sink).unwrap();
+    let stop = Stop(Arc::default(), engine.clone());
+    let (stopped, waiting) = (Arc::clone(&stop.0), engine.clone());
+    thread::spawn(move || {
+        while !stopped.load(Ordering::SeqCst) {
+            waiting.wait();
+        }
+    });
+    let feed = Arc::new(move |input| engine.input(input));
+    Backend { name: "io-std", script, feed, next: AtomicU64::new(0), clock, _keep: Box::new(stop) }
+}
+
+/// The async backend.
+pub fn io_smol() -> Backend {
+    struct Stop(tau_io_smol::Control);
+    impl Drop for Stop {
+        fn drop(&mut self) {
+            self.0.stop();
+        }
+    }
+    let (script, clock) = (Scripted::default(), Clock::start());
+    let (control, driver) =
+        tau_io_smol::drive(script.clone(), clock, Handlers::default(), |_: &_, _: &_| SinkFlow::Go);
+    thread::spawn(move || smol_block_on(driver));
+    let stop = Stop(control.clone());
+    let feed = Arc::new(move |input| control.input(input));
+    Backend { name: "io-smol", script, feed, next: AtomicU64::new(0), clock, _keep: Box::new(stop) }
+}
+
+fn smol_block_on<T>(future: impl Future<Output = T>) -> T {
+    tau_io_smol::block_on(future)
+}
+
+impl Backend {
+    /// Starts an op.
+    pub fn start(&self, what: Op) -> Running {
+        let op = OpId(self.next.fetch_add(1, Ordering::SeqCst));
+        let (sender, replies) = channel();
+        {
+            let mut script = self.script.lock();
+            script.routes.insert(op, sender);
+            script.outputs.push_back(Output::Start { op, what });
+        }
+        (self.feed)(Input::Tick);
+        Running { op, script: self.script.clone(), feed: Arc::clone(&self.feed), replies }
+    }
+
+    /// Runs an op to its end.
+    pub fn run(&self, what: Op) -> Result<Outcome, IoFault> {
+        self.start(what).finish().1
+    }
+
+    /// Sets deadlines (ms from now) and waits for their ticks; gives how late each came.
+    pub fn ticks(&self, delays: &[u64]) -> Vec<u64> {
+        let now = self.clock.mono();
+        let due: Vec<Mono> = delays.iter().map(|ms| now.plus(*ms)).collect();
+        self.script.lock().deadlines.extend(&due);
+        (self.feed)(Input::Tick);
+        for _ in 0..6000 {
+            if self.script.lock().ticks.len() == due.len() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        let ticks = self.script.lock().ticks.clone();
+        assert_eq!(ticks.len(), due.len(), "{}: all ticks came", self.name);
+        ticks.iter().zip(&due).map(|(tick, due)| tick.0.checked_sub(due.0).expect("not early")).collect()
+    }
+
+    /// How many threads have brought replies.
+    pub fn threads(&self) -> usize {
+        self.script.lock().threads.len()
+    }
+}
+
+impl Running {
+    /// The next reply.
+    pub fn next(&self) -> Reply {
+        self.replies.recv_timeout(PATIENCE).expect("a reply")
+    }
+
+    /// Whether a reply comes within a time.
+    pub fn within(&self, limit: Duration) -> Option<Reply> {
+        match self.replies.recv_timeout(limit) {
+            Ok(reply) => Some(reply),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => panic!("the op has ended"),
+        }
+    }
+
+    /// Cancels.
+    pub fn cancel(&self) {
+        self.script.lock().outputs.push_back(Output::Cancel { op: self.op });
+        (self.feed)(Input::Tick);
+    }
+
+    /// All remaining replies but the last, and the last.
+    pub fn finish(self) -> (Vec<Reply>, Result<Outcome, IoFault>) {
+        let mut partial = Vec::new();
+        let last = loop {
+            match self.next() {
+                Reply::Done(outcome) => break Ok(outcome),
+                Reply::Failed(fault) => break Err(fault),
+                other => partial.push(other),
+            }
+        };
+        assert!(self.replies.recv_timeout(Duration::ZERO).is_err(), "nothing follows the last reply");
+        (partial, last)
+    }
+
+    /// The bytes of all chunks, and the last reply.
+    pub fn bytes(self) -> (Vec<u8>, Result<Outcome, IoFault>) {
+        let (partial, last) = self.finish();
+        let mut all = Vec::new();
+        for reply in partial {
+            if let Reply::Chunk { bytes, .. } = reply {
+                all.extend(bytes);
+            }
+        }
+        (all, last)
+    }
+}
