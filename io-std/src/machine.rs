@@ -66,7 +66,9 @@ impl Default for Handlers {
     /// Knows no credentials and no tools.
     fn default() -> Self {
         Self {
-            secret: Box::new(|op| Outcome::Secret(Err(format!("no credentials for provider {}", op.provider)))),
+            secret: Box::new(|op| {
+                Outcome::Secret(Err(format!("no credentials for provider {}", op.provider)))
+            }),
             host: Box::new(|call, _, _| {
                 Outcome::Host(ToolOutput::error(format!("the tool {} has no implementation", call.tool)))
             }),

@@ -45,13 +45,8 @@ fn read(b: &Backend, path: &Path, limit: u64) -> Result<Vec<u8>, IoFault> {
 }
 
 fn lines(b: &Backend, path: &Path, first_line: u64) -> Result<TextSlice, IoFault> {
-    let wanted = ReadText {
-        path: text(path),
-        first_line,
-        max_lines: None,
-        keep_lines: 2000,
-        keep_bytes: 51_200,
-    };
+    let wanted =
+        ReadText { path: text(path), first_line, max_lines: None, keep_lines: 2000, keep_bytes: 51_200 };
     match b.run(Op::Fs(FsOp::ReadText(wanted)))? {
         Outcome::Text(slice) => Ok(slice),
         other => panic!("{other:?}"),
@@ -91,7 +86,8 @@ fn special_files_are_refused_without_blocking() {
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         symlink("/dev/zero", dir.join("zero")).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(dir.join("socket")).unwrap();
-        for (name, word) in [("live.pipe", "named pipe"), ("zero", "character device"), ("socket", "socket")] {
+        for (name, word) in [("live.pipe", "named pipe"), ("zero", "character device"), ("socket", "socket")]
+        {
             let path = dir.join(name);
             for fault in [
                 read(b, &path, 100).unwrap_err(),
@@ -218,7 +214,13 @@ fn folders_are_made_and_listed() {
     });
 }
 
-fn append(b: &Backend, path: &Path, bytes: &str, create: bool, expect_len: Option<u64>) -> Result<(u64, bool), IoFault> {
+fn append(
+    b: &Backend,
+    path: &Path,
+    bytes: &str,
+    create: bool,
+    expect_len: Option<u64>,
+) -> Result<(u64, bool), IoFault> {
     let op = AppendOp { path: text(path), bytes: Arc::new(bytes.into()), create, expect_len };
     match b.run(Op::Append(op))? {
         Outcome::Appended { len, foreign } => Ok((len, foreign)),
@@ -291,12 +293,16 @@ fn images_are_resized() {
         fs::write(&path, bmp).unwrap();
         let fit = |limits| b.run(Op::Fs(FsOp::ReadImage { path: text(&path), limits }));
         let Ok(Outcome::Image(Ok(image))) = fit(ImageLimits::default()) else { panic!("an image") };
-        assert_eq!((image.mime_type.as_str(), image.converted_from.as_deref()), ("image/png", Some("image/bmp")));
+        assert_eq!(
+            (image.mime_type.as_str(), image.converted_from.as_deref()),
+            ("image/png", Some("image/bmp"))
+        );
         let png = base64::engine::general_purpose::STANDARD.decode(image.data.as_str()).unwrap();
         fs::write(&path, &png).unwrap();
         let Ok(Outcome::Image(Ok(same))) = fit(ImageLimits::default()) else { panic!("an image") };
         assert_eq!((same.data.as_str(), same.converted_from), (image.data.as_str(), None));
-        let Ok(Outcome::Image(Err(why))) = fit(ImageLimits { max_bytes: 10, ..ImageLimits::default() }) else {
+        let Ok(Outcome::Image(Err(why))) = fit(ImageLimits { max_bytes: 10, ..ImageLimits::default() })
+        else {
             panic!("no image")
         };
         assert!(why.contains("small"), "{why}");

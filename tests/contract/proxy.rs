@@ -30,7 +30,12 @@ fn vectors() {
                 continue;
             }
             let expected = if key.is_empty() { expected } else { &expected[key] };
-            assert_eq!(got.as_ref().ok().cloned().flatten().as_deref(), expected.as_str(), "{}", case["name"]);
+            assert_eq!(
+                got.as_ref().ok().cloned().flatten().as_deref(),
+                expected.as_str(),
+                "{}",
+                case["name"]
+            );
             assert!(got.is_ok(), "{}: {got:?}", case["name"]);
         }
     }

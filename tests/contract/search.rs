@@ -142,7 +142,10 @@ fn faults() {
         assert_eq!(kind(grep(&b, spec(&dir.path().join("no"), "x"))), FaultKind::NotFound);
         assert_eq!(kind(grep(&b, spec(dir.path(), "(x"))), FaultKind::Invalid);
         assert_eq!(kind(grep(&b, spec(dir.path(), "a\nb"))), FaultKind::Invalid);
-        assert_eq!(kind(grep(&b, SearchSpec { literal: true, ..spec(dir.path(), "a\nb") })), FaultKind::Invalid);
+        assert_eq!(
+            kind(grep(&b, SearchSpec { literal: true, ..spec(dir.path(), "a\nb") })),
+            FaultKind::Invalid
+        );
         assert_eq!(kind(grep(&b, spec(Path::new("/dev/zero"), "x"))), FaultKind::Special);
         assert_eq!(find(&b, &dir.path().join("f"), "*", 9).unwrap_err().kind, FaultKind::NotDir);
         assert_eq!(find(&b, dir.path(), "[", 9).unwrap_err().kind, FaultKind::Invalid);
@@ -207,7 +210,8 @@ fn tool_vectors() {
     }
     let (mut failed, mut count) = (Vec::new(), 0);
     for case in doc["cases"].as_array().unwrap() {
-        let (name, args, expected) = (case["name"].as_str().unwrap(), &case["input"]["args"], &case["expected"]);
+        let (name, args, expected) =
+            (case["name"].as_str().unwrap(), &case["input"]["args"], &case["expected"]);
         let tree = base.join(case["tree"].as_str().unwrap());
         let root = tree.join(args["path"].as_str().unwrap_or("").trim_start_matches('@'));
         let limit = |default: u64| args["limit"].as_f64().map_or(default, |n| n.max(1.0) as u64);
@@ -227,9 +231,8 @@ fn tool_vectors() {
                     ..spec(&root, &pattern)
                 };
                 grep(&b, spec).map(|(hits, more)| {
-                    let line = |h: &Hit| {
-                        format!("{}:{}:{}:{}:{}", h.path, h.line, h.is_match, h.clipped, h.text)
-                    };
+                    let line =
+                        |h: &Hit| format!("{}:{}:{}:{}:{}", h.path, h.line, h.is_match, h.clipped, h.text);
                     (hits.iter().map(line).collect::<Vec<_>>(), more)
                 })
             }
@@ -250,9 +253,10 @@ fn tool_vectors() {
                 continue;
             }
         };
-        let wants_more = expected["notices"]
-            .as_array()
-            .is_some_and(|n| n.iter().any(|n| n["kind"].as_str().is_some_and(|k| k.ends_with("_limit") && !k.starts_with("byte"))));
+        let wants_more = expected["notices"].as_array().is_some_and(|n| {
+            n.iter()
+                .any(|n| n["kind"].as_str().is_some_and(|k| k.ends_with("_limit") && !k.starts_with("byte")))
+        });
         if wants_more != more {
             failed.push(format!("{name}: more = {more}"));
         }

@@ -7,8 +7,8 @@ use tau_core::fault::IoFault;
 use tau_core::input::{Input, Reply};
 use tau_core::op::{Op, Outcome};
 
-use super::state::{Job, State};
 use super::Shared;
+use super::state::{Job, State};
 use crate::machine::Machine;
 use crate::sys;
 

@@ -52,7 +52,8 @@ fn connect(call: &Call) -> io::Result<Conn> {
     };
     let tls = target.scheme == "https";
     let port = target.port.unwrap_or(if tls { 443 } else { 80 });
-    let proxy = select(&call.url, call.proxy.as_deref(), &env::var).map_err(|e| failed(FaultKind::Proxy, e))?;
+    let proxy =
+        select(&call.url, call.proxy.as_deref(), &env::var).map_err(|e| failed(FaultKind::Proxy, e))?;
     let Some(proxy) = proxy else {
         let wire = dial(call, &target.host, port, &origin, FaultKind::Connect)?;
         let wire = if tls { wire.encrypt(&target.host)? } else { wire };
@@ -132,7 +133,8 @@ fn tunnel(wire: &mut Wire, proxy: &Proxy, host: &str, port: u16) -> io::Result<(
     let head = format!("CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{authorization}\r\n");
     wire.write_all(head.as_bytes())?;
     wire.flush()?;
-    let refused = |why: String| io::Error::other(IoFault::new(FaultKind::Proxy, format!("proxy {proxy}: {why}")));
+    let refused =
+        |why: String| io::Error::other(IoFault::new(FaultKind::Proxy, format!("proxy {proxy}: {why}")));
     let status = tunnel_status(wire).map_err(|e| match e.kind() {
         ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset => {
             refused(format!("it closed the connection when asked for {place}"))

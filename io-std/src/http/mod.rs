@@ -84,7 +84,11 @@ impl Client {
         stream(body, request, call, partial)
     }
 
-    fn send(&self, request: &HttpRequest, call: &Arc<Call>) -> Result<ureq::http::Response<Body>, ureq::Error> {
+    fn send(
+        &self,
+        request: &HttpRequest,
+        call: &Arc<Call>,
+    ) -> Result<ureq::http::Response<Body>, ureq::Error> {
         let mut builder = ureq::http::Request::builder().method(request.method).uri(&request.url);
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
@@ -131,7 +135,8 @@ fn stream(
     let _current = Call::enter(call);
     call.begin_body();
     loop {
-        let (len, end) = gather(&mut reader, &mut buffer, call).map_err(|e| explain(ureq::Error::Io(e), request))?;
+        let (len, end) =
+            gather(&mut reader, &mut buffer, call).map_err(|e| explain(ureq::Error::Io(e), request))?;
         if len > 0 {
             let bytes = buffer.get(..len).unwrap_or_default().to_vec();
             partial(Reply::Chunk { stream: Stream::Body, bytes });
@@ -190,7 +195,9 @@ fn explain(error: ureq::Error, request: &HttpRequest) -> IoFault {
                 | ErrorKind::BrokenPipe => {
                     fault(FaultKind::Reset, "the connection was closed before the answer was complete")
                 }
-                ErrorKind::WouldBlock | ErrorKind::TimedOut => fault(FaultKind::TimedOut, "nothing arrived in time"),
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                    fault(FaultKind::TimedOut, "nothing arrived in time")
+                }
                 _ => match e.downcast::<ureq::Error>() {
                     Ok(ureq::Error::Io(e)) => fault(fault::kind(&e), &fault::text(&e)),
                     Ok(inner) => explain(inner, request),
@@ -198,8 +205,12 @@ fn explain(error: ureq::Error, request: &HttpRequest) -> IoFault {
                 },
             }
         }
-        ureq::Error::Protocol(why) => fault(FaultKind::Other, &format!("the answer is not valid HTTP ({why})")),
-        ureq::Error::LargeResponseHeader(..) => fault(FaultKind::Other, "the head of the answer is too large"),
+        ureq::Error::Protocol(why) => {
+            fault(FaultKind::Other, &format!("the answer is not valid HTTP ({why})"))
+        }
+        ureq::Error::LargeResponseHeader(..) => {
+            fault(FaultKind::Other, "the head of the answer is too large")
+        }
         ureq::Error::BadUri(_) => fault(FaultKind::Invalid, "this is not a valid URL"),
         ureq::Error::Http(_) => {
             fault(FaultKind::Invalid, "the URL or a header holds characters that HTTP does not allow")
@@ -207,7 +218,9 @@ fn explain(error: ureq::Error, request: &HttpRequest) -> IoFault {
         ureq::Error::Timeout(_) => fault(FaultKind::TimedOut, "nothing arrived in time"),
         ureq::Error::HostNotFound => fault(FaultKind::Dns, "the host name could not be resolved"),
         ureq::Error::ConnectionFailed => fault(FaultKind::Connect, "could not connect"),
-        ureq::Error::BodyStalled => fault(FaultKind::Reset, "the connection was closed before the answer was complete"),
+        ureq::Error::BodyStalled => {
+            fault(FaultKind::Reset, "the connection was closed before the answer was complete")
+        }
         other => fault(FaultKind::Other, &other.to_string()),
     }
 }

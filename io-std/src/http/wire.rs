@@ -36,9 +36,11 @@ impl Wire {
 
     /// Wraps the stream in TLS to `host` and shakes hands.
     pub(super) fn encrypt(self, host: &str) -> io::Result<Self> {
-        let refused = |why: String| io::Error::other(IoFault::new(FaultKind::Tls, format!("https://{host}: {why}")));
+        let refused =
+            |why: String| io::Error::other(IoFault::new(FaultKind::Tls, format!("https://{host}: {why}")));
         let config = tls::config().map_err(io::Error::other)?;
-        let name = ServerName::try_from(host.to_owned()).map_err(|_| refused("not a valid host name".into()))?;
+        let name =
+            ServerName::try_from(host.to_owned()).map_err(|_| refused("not a valid host name".into()))?;
         let connection = ClientConnection::new(config, name).map_err(|e| refused(tls::explain(&e)))?;
         let mut stream = StreamOwned::new(connection, self);
         while stream.conn.is_handshaking() {

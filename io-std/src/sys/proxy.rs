@@ -63,15 +63,16 @@ impl Proxy {
 
     /// Reads a proxy URL; one without a scheme takes that of the target.
     fn parse(text: &str, target_scheme: &str) -> Result<Self, String> {
-        let full =
-            if text.contains("://") { text.to_owned() } else { format!("{target_scheme}://{text}") };
+        let full = if text.contains("://") { text.to_owned() } else { format!("{target_scheme}://{text}") };
         let Some(url) = Url::parse(&full) else {
             return Err("the proxy URL makes no sense; it should look like http://host:port".to_owned());
         };
         let tls = match url.scheme.as_str() {
             "http" | "ws" => false,
             "https" | "wss" => true,
-            other => return Err(format!("proxies of type {other} are not supported; use an http or https proxy")),
+            other => {
+                return Err(format!("proxies of type {other} are not supported; use an http or https proxy"));
+            }
         };
         let port = url.port.unwrap_or(if tls { 443 } else { 80 });
         Ok(Self { tls, host: url.host, port, userinfo: url.userinfo })
@@ -119,7 +120,10 @@ fn excludes(list: &str, target: &Url) -> bool {
         let (host, wanted) = split_port(entry);
         let host = host.strip_prefix('*').unwrap_or(host);
         let host = host.strip_prefix('.').unwrap_or(host).to_ascii_lowercase();
-        let below = target.host.strip_suffix(host.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        let below = target
+            .host
+            .strip_suffix(host.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
         !host.is_empty() && below && wanted.is_none_or(|wanted| port == Some(wanted))
     })
 }
@@ -211,7 +215,10 @@ mod tests {
     fn setting_fills_what_the_environment_does_not_say() {
         let s = Some("http://set:1");
         assert_eq!(proxy("https://a.com", s, &[]), Some("http://set:1/".into()));
-        assert_eq!(proxy("https://a.com", s, &[("HTTPS_PROXY", "http://env:2")]), Some("http://env:2/".into()));
+        assert_eq!(
+            proxy("https://a.com", s, &[("HTTPS_PROXY", "http://env:2")]),
+            Some("http://env:2/".into())
+        );
         assert_eq!(proxy("https://a.com", s, &[("ALL_PROXY", "http://all:3")]), Some("http://set:1/".into()));
         assert_eq!(proxy("http://127.0.0.1:4", s, &[("NO_PROXY", "127.0.0.1")]), None);
     }

@@ -9,9 +9,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
-};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use tau_core::fault::{FaultKind, IoFault};
 
 use super::env::var;
@@ -121,9 +119,11 @@ impl ServerCertVerifier for Roots {
 pub fn explain(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(why) => match why {
-            CertificateError::UnknownIssuer => "its certificate was issued by an authority that is not trusted here; \
+            CertificateError::UnknownIssuer => {
+                "its certificate was issued by an authority that is not trusted here; \
                 if it is your organisation's, set NODE_EXTRA_CA_CERTS or SSL_CERT_FILE to its certificate"
-                .to_owned(),
+                    .to_owned()
+            }
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                 "its certificate has expired".to_owned()
             }
