@@ -7,4 +7,6 @@ pub mod messages;
 pub mod program;
 pub mod server;
 pub mod text_spec;
+pub mod tool_driver;
+pub mod tool_files;
 pub mod vectors;

@@ -2,6 +2,7 @@
 //!
 //! Only lines near the replacements are compared; everything else is known to be equal and merely counted.
 
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write as _;
@@ -11,8 +12,8 @@ use memchr::{memchr_iter, memrchr_iter};
 use super::edit_match::{Replacement, splice};
 use super::myers::{Step, align};
 
-/// Lines shown around a change.
-const CONTEXT: usize = 4;
+/// Lines shown around a change unless told otherwise.
+pub const CONTEXT: usize = 4;
 /// Equal lines compared on each side of a replacement.
 const WINDOW: usize = 32;
 
@@ -109,7 +110,13 @@ impl Rows {
     /// Both renderings; `path` is named in the patch.
     #[must_use]
     pub fn render(&self, path: &str) -> Diff {
-        let runs = self.runs();
+        self.render_with(path, CONTEXT)
+    }
+
+    /// Both renderings with `context` lines around changes; rows made by [`Rows::around`] hold at most 32.
+    #[must_use]
+    pub fn render_with(&self, path: &str, context: usize) -> Diff {
+        let runs = self.runs(context);
         let mut first_changed_line = None;
         for run in &runs {
             if let (Run::Changed { new_line, .. }, None) = (run, first_changed_line) {
@@ -117,11 +124,15 @@ impl Rows {
             }
         }
         let width = decimal_digits(self.old_lfs.max(self.new_lfs) + 1);
-        Diff { display: display(&runs, width), patch: patch(&runs, path), first_changed_line }
+        Diff {
+            display: display(&runs, width, context),
+            patch: patch(&runs, path, context),
+            first_changed_line,
+        }
     }
 
     /// Rows as alternating runs of equal and changed lines.
-    fn runs(&self) -> Vec<Run<'_>> {
+    fn runs(&self, context: usize) -> Vec<Run<'_>> {
         let mut runs: Vec<Run<'_>> = Vec::new();
         let (mut old_line, mut new_line) = (1, 1);
         for row in &self.rows {
@@ -132,7 +143,7 @@ impl Rows {
             match (step, runs.last_mut()) {
                 (Step::Same, Some(Run::Same(same))) => same.add(line, count),
                 (Step::Same, _) => {
-                    let mut same = Same { old_line, new_line, ..Same::default() };
+                    let mut same = Same { context, old_line, new_line, ..Same::default() };
                     same.add(line, count);
                     runs.push(Run::Same(same));
                 }
@@ -158,25 +169,26 @@ enum Run<'a> {
 /// A run of equal lines; of a long one only both ends are known.
 #[derive(Default)]
 struct Same<'a> {
+    context: usize,
     old_line: usize,
     new_line: usize,
     count: usize,
     /// First lines, then the last ones; all of them when there are few.
     head: Vec<&'a [u8]>,
-    tail: Vec<&'a [u8]>,
+    tail: VecDeque<&'a [u8]>,
 }
 
 impl<'a> Same<'a> {
     fn add(&mut self, line: Option<&'a [u8]>, count: usize) {
         self.count += count;
         let Some(line) = line else { return };
-        if self.head.len() < 2 * CONTEXT && self.head.len() + 1 == self.count {
+        if self.head.len() < 2 * self.context && self.head.len() + 1 == self.count {
             self.head.push(line);
         }
-        if self.tail.len() == CONTEXT {
-            self.tail.remove(0);
+        self.tail.push_back(line);
+        if self.tail.len() > self.context {
+            self.tail.pop_front();
         }
-        self.tail.push(line);
     }
 
     /// The first `n` lines with their old and new numbers.
@@ -184,7 +196,7 @@ impl<'a> Same<'a> {
         self.head.iter().take(n).enumerate().map(|(i, line)| (self.old_line + i, self.new_line + i, *line))
     }
 
-    /// The last lines, at most [`CONTEXT`].
+    /// The last lines, as many as are shown before a change.
     fn last(&self) -> impl Iterator<Item = (usize, usize, &'a [u8])> + '_ {
         let skipped = self.count - self.tail.len();
         let number = move |i: usize| (self.old_line + skipped + i, self.new_line + skipped + i);
@@ -216,7 +228,7 @@ const fn decimal_digits(n: usize) -> usize {
 }
 
 /// The numbered view: context lines carry old numbers.
-fn display(runs: &[Run<'_>], width: usize) -> String {
+fn display(runs: &[Run<'_>], width: usize, context: usize) -> String {
     let mut out = String::new();
     if !runs.iter().any(|run| matches!(run, Run::Changed { .. })) {
         return out;
@@ -248,13 +260,13 @@ fn display(runs: &[Run<'_>], width: usize) -> String {
             }
             Run::Same(same) => {
                 let (first, last) = (index == 0, index + 1 == runs.len());
-                let whole = if first || last { CONTEXT } else { 2 * CONTEXT };
+                let whole = if first || last { context } else { 2 * context };
                 if same.count <= whole {
                     same.first(whole).for_each(|(old, _, text)| line(&mut out, ' ', old, text));
                     continue;
                 }
                 if !first {
-                    same.first(CONTEXT).for_each(|(old, _, text)| line(&mut out, ' ', old, text));
+                    same.first(context).for_each(|(old, _, text)| line(&mut out, ' ', old, text));
                 }
                 skip(&mut out);
                 if !last {
@@ -303,7 +315,7 @@ impl Hunk {
     }
 }
 
-fn patch(runs: &[Run<'_>], path: &str) -> String {
+fn patch(runs: &[Run<'_>], path: &str, context: usize) -> String {
     let mut out = alloc::format!("--- {path}\n+++ {path}\n");
     let mut hunk = Hunk::default();
     for (index, run) in runs.iter().enumerate() {
@@ -320,13 +332,13 @@ fn patch(runs: &[Run<'_>], path: &str) -> String {
             }
             Run::Same(same) => {
                 let (first, last) = (index == 0, index + 1 == runs.len());
-                if same.count <= 2 * CONTEXT && !first && !last {
-                    same.first(2 * CONTEXT)
+                if same.count <= 2 * context && !first && !last {
+                    same.first(2 * context)
                         .for_each(|(old, new, line)| hunk.add(Step::Same, (old, new), line));
                     continue;
                 }
                 if !first {
-                    same.first(CONTEXT).for_each(|(old, new, line)| hunk.add(Step::Same, (old, new), line));
+                    same.first(context).for_each(|(old, new, line)| hunk.add(Step::Same, (old, new), line));
                     hunk.end(&mut out);
                 }
                 if !last {

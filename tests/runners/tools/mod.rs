@@ -2,6 +2,10 @@
 
 mod args;
 mod prompt;
+mod edit;
+mod output;
+mod read;
+mod selection;
 mod text;
 
 use super::runtime::bash_message;
@@ -15,6 +19,15 @@ pub const FILES: &[VectorFile] = &[
     file("context-files", prompt::context_files),
     file("frontmatter", prompt::frontmatter),
     file("system-prompt", prompt::system_prompt),
+    file("diff", edit::diff),
+    file("edit", edit::edit),
+    file("edit-args", edit::edit_args),
+    file("fuzzy-normalize", edit::fuzzy_normalize),
+    file("image", read::image),
+    file("output-accumulator", output::output_accumulator),
+    file("read", read::read),
+    file("shell-env", selection::shell_env),
+    file("tool-selection", selection::tool_selection),
     file("truncate", text::truncate),
     file("user-bash", text::user_bash),
     file("tool-args", args::checked),
