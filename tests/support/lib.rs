@@ -9,4 +9,6 @@ pub mod server;
 pub mod text_spec;
 pub mod tool_driver;
 pub mod tool_files;
+pub mod tool_real;
+pub mod tree;
 pub mod vectors;

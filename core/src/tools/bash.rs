@@ -149,7 +149,8 @@ impl Bash {
 
     fn failed(&self, env: &ToolEnv, fault: &IoFault) -> ToolStep {
         if fault.kind == FaultKind::Cancelled && self.ended_by == Some(EndedBy::User) {
-            return fail(ABORTED);
+            let facts = end_facts(None, Some(EndedBy::User), false);
+            return ToolStep::Done(ToolOutput { details: details(facts), ..ToolOutput::error(ABORTED) });
         }
         let shell = env.shell.first().map_or("", String::as_str);
         fail(format!("Cannot start {shell} in {}: {fault}.", env.cwd))
@@ -176,12 +177,7 @@ impl Bash {
         }
         let cut = shot.tail.cut_by.is_some();
         let own_exit = exit.code.filter(|_| self.ended_by.is_none() || exit.exited_before_cancel);
-        let mut facts = alloc::vec![
-            ("exitCode", own_exit.map_or(Value::Null, Value::from)),
-            ("cancelled", Value::from(self.ended_by == Some(EndedBy::User))),
-            ("truncated", Value::from(cut)),
-            ("timedOut", Value::from(self.ended_by == Some(EndedBy::Timeout))),
-        ];
+        let mut facts = end_facts(own_exit, self.ended_by, cut).to_vec();
         if cut {
             facts.push(("truncation", shot.tail.to_value()));
             facts.extend(exit.spill.as_deref().map(|path| ("fullOutputPath", Value::from(path))));
@@ -209,6 +205,16 @@ impl Bash {
         };
         Status { is_error: true, text: Some(text) }
     }
+}
+
+/// How a command ended, for details (D31).
+fn end_facts(exit: Option<i32>, ended_by: Option<EndedBy>, truncated: bool) -> [(&'static str, Value); 4] {
+    [
+        ("exitCode", exit.map_or(Value::Null, Value::from)),
+        ("cancelled", Value::from(ended_by == Some(EndedBy::User))),
+        ("truncated", Value::from(truncated)),
+        ("timedOut", Value::from(ended_by == Some(EndedBy::Timeout))),
+    ]
 }
 
 /// The last paragraph, and whether the call failed.

@@ -62,12 +62,24 @@ impl Ls {
     }
 }
 
-/// Sorted by lower-cased name, ties by byte; broken links are left out.
+/// Blanks and punctuation in the order in which collation puts them, before digits and letters.
+const PUNCTUATION: &str = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
+
+/// What names are sorted by: lower case, punctuation first.
+fn sort_key(name: &str) -> Vec<u32> {
+    let rank = |c: char| match PUNCTUATION.find(c) {
+        Some(place) => place as u32,
+        None => PUNCTUATION.len() as u32 + u32::from(c),
+    };
+    name.chars().flat_map(char::to_lowercase).map(rank).collect()
+}
+
+/// Sorted, ties by byte; broken links are left out.
 fn listing(entries: Vec<(String, EntryKind)>, limit: u64) -> ToolOutput {
-    let mut names: Vec<(String, String)> = entries
+    let mut names: Vec<(Vec<u32>, String)> = entries
         .into_iter()
         .filter_map(|(name, kind)| {
-            let key = name.to_lowercase();
+            let key = sort_key(&name);
             match kind {
                 EntryKind::Dir => Some((key, name + "/")),
                 EntryKind::File | EntryKind::Other => Some((key, name)),

@@ -2,7 +2,9 @@
 
 mod args;
 mod prompt;
+mod bash;
 mod edit;
+mod fs_tools;
 mod output;
 mod read;
 mod selection;
@@ -15,6 +17,7 @@ use tau_tests::vectors::{VectorFile, file};
 #[rustfmt::skip]
 pub const FILES: &[VectorFile] = &[
     file("ansi", text::ansi),
+    file("bash", bash::bash),
     file("bash-execution-message", bash_message),
     file("context-files", prompt::context_files),
     file("frontmatter", prompt::frontmatter),
@@ -22,6 +25,7 @@ pub const FILES: &[VectorFile] = &[
     file("diff", edit::diff),
     file("edit", edit::edit),
     file("edit-args", edit::edit_args),
+    file("fs-tools", fs_tools::fs_tools),
     file("fuzzy-normalize", edit::fuzzy_normalize),
     file("image", read::image),
     file("output-accumulator", output::output_accumulator),

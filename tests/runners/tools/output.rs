@@ -5,8 +5,7 @@ use tau_core::text::truncate::Limits;
 use tau_core::tools::output::OutputTail;
 use tau_tests::compare::same;
 use tau_tests::text_spec;
-
-use super::read::from_hex;
+use tau_tests::tree::from_hex;
 
 /// The tail window of shell output, without cleaning.
 pub fn output_accumulator(_: &Value, case: &Value) -> Result<(), String> {

@@ -8,11 +8,7 @@ use tau_tests::compare::same;
 use tau_tests::text_spec;
 use tau_tests::tool_driver::{run, text_of};
 use tau_tests::tool_files::OneFile;
-
-/// Bytes given in hexadecimal.
-pub fn from_hex(text: &str) -> Vec<u8> {
-    (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).expect("hex")).collect()
-}
+use tau_tests::tree::from_hex;
 
 /// Environment with a working directory.
 pub fn env(cwd: &str) -> ToolEnv {
