@@ -1,11 +1,11 @@
 //! Vectors of `tools/`.
 
 mod args;
-mod prompt;
 mod bash;
 mod edit;
 mod fs_tools;
 mod output;
+mod prompt;
 mod read;
 mod selection;
 mod text;
