@@ -19,13 +19,13 @@ enum Shape {
     /// A whole number from 1 to the limit.
     Whole(u64),
     OneOf(&'static [&'static str]),
-    Either(&'static [Shape]),
+    Either(&'static [Self]),
     Null,
-    List(&'static Shape),
+    List(&'static Self),
     /// Any keys, values of one shape.
-    Map(&'static Shape),
+    Map(&'static Self),
     /// Known keys; those marked `true` must be there.
-    Fields(&'static [(&'static str, bool, &'static Shape)]),
+    Fields(&'static [(&'static str, bool, &'static Self)]),
 }
 
 use Shape::{Any, Either, Fields, Flag, List, Null, Number, OneOf, Positive, Text, Whole, Word};

@@ -356,3 +356,99 @@ fn split_key(text: &str) -> Result<Option<(String, &str)>, &'static str> {
 fn ends_key(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with([' ', '\t'])
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn ok(text: &str) -> Value {
+        parse(text).unwrap_or_else(|fault| panic!("{text:?}: {fault}"))
+    }
+
+    #[test]
+    fn collections() {
+        assert_eq!(
+            ok("a:\n- 1\n- b: 2\n  c: 3\n-\n  - x\nd: {e: [f, g: h], i}"),
+            json!({
+                "a": [1, {"b": 2, "c": 3}, ["x"]], "d": {"e": ["f", {"g": "h"}], "i": null}
+            })
+        );
+        assert_eq!(ok("- - a\n  - b\n- c"), json!([["a", "b"], "c"]));
+        assert_eq!(ok("a: [1, # one\n 2]\nb: 'x\n  y'"), json!({"a": [1, 2], "b": "x y"}));
+        assert_eq!(ok("\"k 1\": v\n'k2' : w\n# end\n"), json!({"k 1": "v", "k2": "w"}));
+        assert_eq!(ok("a: # nothing\nb:"), json!({"a": null, "b": null}));
+    }
+
+    #[test]
+    fn scalars() {
+        assert_eq!(
+            ok("a: |2\n   x\n  y\nb: >+\n  p\n  q\n\nc: |-\n\n  z\n"),
+            json!({
+                "a": " x\ny\n", "b": "p q\n\n", "c": "\nz"
+            })
+        );
+        assert_eq!(ok("a: >\n  p\n    deeper\n  q\n"), json!({"a": "p\n  deeper\nq\n"}));
+        assert_eq!(
+            ok(r#"a: "\ud83d\ude00 \x41\
+  b""#),
+            json!({"a": "😀 Ab"})
+        );
+        assert_eq!(
+            ok("a: -1.5e3\nb: 1e999\nc: .5\nd: -\u{2013}"),
+            json!({
+                "a": -1500.0, "b": "1e999", "c": 0.5, "d": "-\u{2013}"
+            })
+        );
+        assert_eq!(ok("a: !!str 1\nb: !x 2\nc: &n 3\nd: *n"), json!({"a": "1", "b": "2", "c": 3, "d": 3}));
+    }
+
+    #[test]
+    fn faults_say_the_line() {
+        for (text, line) in [
+            ("a: 1\nb: x: y", 2),
+            ("a: 1\n\tb: 2", 2),
+            ("a: 1\na: 2", 2),
+            ("a:\n  b: 1\n   c: 2", 2),
+            ("a: [1\nb: 2", 1),
+            ("? a\n: b", 1),
+            ("a: - b", 1),
+            ("a: *x", 1),
+        ] {
+            assert_eq!(parse(text).map_err(|fault| fault.line), Err(line), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn aliases_cannot_explode() {
+        let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for level in 1..12 {
+            let inner = alloc::vec![format!("*a{}", level - 1); 10].join(", ");
+            text.push_str(&format!("a{level}: &a{level} [{inner}]\n"));
+        }
+        assert!(parse(&text).is_err());
+    }
+
+    #[test]
+    fn nesting_ends() {
+        assert!(parse(&"[".repeat(100_000)).is_err());
+        assert!(parse(&"- ".repeat(100_000)).is_err());
+        let deep: String = (0..2000).map(|n| format!("{}k:\n", " ".repeat(n))).collect();
+        assert!(parse(&deep).is_err());
+    }
+
+    #[test]
+    fn any_cut_is_harmless() {
+        let text = "a: &x \"q\\u00e9\\x41\"\nb: [c, {d: 'e''f'}, *x]\nm:\n  - >+2\n     t\n\n    u\n  - |\n   v # w\n\u{feff}ü: ~";
+        let letters: Vec<char> = text.chars().collect();
+        for begin in 0..letters.len() {
+            for end in begin..letters.len() {
+                let part: String = letters.get(begin..end).unwrap_or_default().iter().collect();
+                let _ = parse(&part);
+            }
+        }
+    }
+}
