@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use thiserror::Error;
 
-pub use spelling::{argument, candidates, windows_shell_path};
+pub use spelling::{argument, candidates, exact_argument, windows_shell_path};
 
 /// Rules of a platform.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,12 @@ pub enum PathError {
 }
 
 impl Style {
+    /// The rules by which an absolute path, such as a working directory, is written.
+    #[must_use]
+    pub fn of(absolute: &str) -> Self {
+        if drive(absolute).is_some() || absolute.starts_with("\\\\") { Self::Windows } else { Self::Posix }
+    }
+
     const fn separator(self) -> &'static str {
         match self {
             Self::Posix => "/",
@@ -285,6 +291,10 @@ mod tests {
         assert_eq!(shorten_home("/home/u/a", "/home/u", p), "~/a");
         assert_eq!(shorten_home("/home/user", "/home/u", p), "/home/user");
         assert_eq!((parent("/a/b", p).as_str(), parent("/", p).as_str()), ("/a", "/"));
-        assert_eq!(is_within("/é", "/è", p), false);
+        assert!(!is_within("/é", "/è", p));
+        assert_eq!(
+            (Style::of("/a"), Style::of("C:\\a"), Style::of("\\\\s\\x")),
+            (p, Style::Windows, Style::Windows)
+        );
     }
 }

@@ -9,7 +9,8 @@ use super::{PathError, Style, drive};
 pub(super) fn to_path(url: &str, style: Style) -> Result<String, PathError> {
     let rest = url.strip_prefix("file://").unwrap_or(url);
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    let (host, path) = rest.split_at_checked(rest.find(['/', '\\']).unwrap_or(rest.len())).unwrap_or((rest, ""));
+    let (host, path) =
+        rest.split_at_checked(rest.find(['/', '\\']).unwrap_or(rest.len())).unwrap_or((rest, ""));
     let local = host.is_empty() || host.eq_ignore_ascii_case("localhost");
     let path = decode(&path.replace('\\', "/"), style)?;
     match style {

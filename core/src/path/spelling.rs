@@ -15,7 +15,7 @@ use super::{PathError, Style, resolve};
 /// When a `file:` URL is no path here.
 pub fn argument(given: &str, cwd: &str, home: &str, style: Style) -> Result<String, PathError> {
     let plain = plain_blanks(given);
-    without_mark(&plain, cwd, home, style)
+    exact_argument(&plain, cwd, home, style)
 }
 
 /// The absolute spellings to try for a file that is read, best first, without repeats: exactly as given, without
@@ -37,7 +37,7 @@ pub fn candidates(given: &str, cwd: &str, home: &str, style: Style) -> Result<Ve
             add(exact);
         }
     }
-    add(without_mark(given, cwd, home, style)?);
+    add(exact_argument(given, cwd, home, style)?);
     let plain = argument(given, cwd, home, style)?;
     add(plain.clone());
     add(narrow_before_am_pm(&plain));
@@ -48,7 +48,11 @@ pub fn candidates(given: &str, cwd: &str, home: &str, style: Style) -> Result<Ve
     Ok(list)
 }
 
-fn without_mark(given: &str, cwd: &str, home: &str, style: Style) -> Result<String, PathError> {
+/// The path an argument names, letter by letter but for one leading `@`: where a file is written.
+///
+/// # Errors
+/// When a `file:` URL is no path here.
+pub fn exact_argument(given: &str, cwd: &str, home: &str, style: Style) -> Result<String, PathError> {
     let path = given.strip_prefix('@').unwrap_or(given);
     match style {
         Style::Posix => resolve(path, cwd, home, style),
@@ -106,10 +110,7 @@ mod tests {
         assert_eq!(list("a.txt"), ["/p/a.txt"]);
         assert_eq!(list("@~/a"), ["/p/@~/a", "/h/a"]);
         assert_eq!(list("a\u{a0}b"), ["/p/a\u{a0}b", "/p/a b"]);
-        assert_eq!(
-            list("Shot 3.00\u{202f}PM.png"),
-            ["/p/Shot 3.00\u{202f}PM.png", "/p/Shot 3.00 PM.png"]
-        );
+        assert_eq!(list("Shot 3.00\u{202f}PM.png"), ["/p/Shot 3.00\u{202f}PM.png", "/p/Shot 3.00 PM.png"]);
         assert_eq!(list("d'é"), ["/p/d'é", "/p/d'e\u{301}", "/p/d\u{2019}é", "/p/d\u{2019}e\u{301}"]);
         assert_eq!(list("@file:///a%20b"), ["/p/@file:/a%20b", "/a b"]);
         assert!(candidates("file://host/a", "/p", "/h", Style::Posix).is_err());

@@ -5,17 +5,24 @@ use alloc::vec::Vec;
 
 use super::ToolEnv;
 use crate::fault::{FaultKind, IoFault};
+use crate::path::{self, PathError, Style};
 
 /// Absolute paths that an argument may mean, tried until one exists.
 pub(super) struct Candidates {
     paths: Vec<String>,
     at: usize,
+    /// The one to name when none exists.
+    main: usize,
 }
 
 impl Candidates {
     /// All spellings of an argument, the exact one first (decision D34).
     pub(super) fn new(env: &ToolEnv, given: &str) -> Result<Self, String> {
-        Ok(Self { paths: alloc::vec![resolve(env, given)?], at: 0 })
+        let style = Style::of(&env.cwd);
+        let paths = path::candidates(given, &env.cwd, home(env), style).map_err(|e| reason(given, e))?;
+        let named = resolve(env, given)?;
+        let main = paths.iter().position(|path| *path == named).unwrap_or(0);
+        Ok(Self { paths, at: 0, main })
     }
 
     /// The path to try now.
@@ -24,7 +31,7 @@ impl Candidates {
     }
 
     /// Whether the fault means that another spelling should be tried; then [`Self::current`] is that one.
-    /// After the last one it is the exact spelling again.
+    /// After the last one it is the plain reading of the argument again.
     pub(super) fn advance(&mut self, fault: &IoFault) -> bool {
         if !missing(fault) {
             return false;
@@ -32,7 +39,7 @@ impl Candidates {
         self.at += 1;
         let more = self.at < self.paths.len();
         if !more {
-            self.at = 0;
+            self.at = self.main;
         }
         more
     }
@@ -45,24 +52,16 @@ pub(super) const fn missing(fault: &IoFault) -> bool {
 
 /// The absolute path an argument names, spelled as given.
 pub(super) fn resolve(env: &ToolEnv, given: &str) -> Result<String, String> {
-    let given = given.strip_prefix('@').unwrap_or(given);
-    let home = env.home.as_deref().unwrap_or("/");
-    let joined = match given.strip_prefix('~') {
-        Some(rest) if rest.is_empty() || rest.starts_with('/') => alloc::format!("{home}{rest}"),
-        _ if given.starts_with('/') => given.into(),
-        _ => alloc::format!("{}/{given}", env.cwd),
-    };
-    let mut parts: Vec<&str> = Vec::new();
-    for part in joined.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            name => parts.push(name),
-        }
-    }
-    Ok(alloc::format!("/{}", parts.join("/")))
+    let style = Style::of(&env.cwd);
+    path::exact_argument(given, &env.cwd, home(env), style).map_err(|e| reason(given, e))
+}
+
+fn home(env: &ToolEnv) -> &str {
+    env.home.as_deref().unwrap_or("/")
+}
+
+fn reason(given: &str, error: PathError) -> String {
+    alloc::format!("{given}: {error}")
 }
 
 /// The folder that holds a path.

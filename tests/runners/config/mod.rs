@@ -2,6 +2,7 @@
 
 mod auth;
 mod models;
+mod paths;
 mod resolve;
 mod settings;
 mod startup;
@@ -25,4 +26,5 @@ pub const FILES: &[VectorFile] = &[
     file("settings-migrate", settings::migrate),
     file("startup-selection", startup::selection),
     file("thinking-clamp", resolve::thinking_clamp),
+    file("path-normalize", paths::expand),
 ];

@@ -4,6 +4,7 @@ mod cli_args;
 mod framing;
 mod initial_message;
 mod json_event;
+mod paths;
 mod store;
 
 pub use store::context;
@@ -22,4 +23,6 @@ pub const FILES: &[VectorFile] = &[
     file("malformed-files", store::malformed),
     file("migration", store::migration),
     file("session-id-validation", store::session_id),
+    file("cwd-encoding", paths::posix),
+    file("cwd-encoding-windows", paths::windows),
 ];

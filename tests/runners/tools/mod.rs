@@ -5,6 +5,7 @@ mod bash;
 mod edit;
 mod fs_tools;
 mod output;
+mod paths;
 mod prompt;
 mod read;
 mod selection;
@@ -35,4 +36,5 @@ pub const FILES: &[VectorFile] = &[
     file("truncate", text::truncate),
     file("user-bash", text::user_bash),
     file("tool-args", args::checked),
+    file("paths", paths::paths),
 ];
