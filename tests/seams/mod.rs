@@ -1,5 +1,6 @@
 //! The pure seams of bug cases.
 
+mod edit;
 mod history;
 mod stream;
 
@@ -19,6 +20,8 @@ pub fn check(folder: &Path, case: &Value) -> Result<usize, String> {
         let bytes = fs::read(&file).unwrap_or_default();
         let count = if name.ends_with(".sse") || name.ends_with(".html") {
             stream::check(folder, case, &bytes)
+        } else if name == "call.json" {
+            edit::check(folder, case, &bytes)
         } else if name.ends_with(".json") && name != "expected.json" {
             history::check(case, &bytes)
         } else {

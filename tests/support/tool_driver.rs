@@ -1,5 +1,7 @@
 //! Runs one tool call against a world that answers ops, in virtual time.
 
+#![allow(clippy::expect_used)]
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 //! File trees of vectors, laid out in a temporary folder.
 
+#![allow(clippy::expect_used)]
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
