@@ -2,6 +2,7 @@
 //! server, and a sandbox to run the program in.
 
 pub mod compare;
+pub mod drive;
 pub mod masks;
 pub mod messages;
 pub mod program;

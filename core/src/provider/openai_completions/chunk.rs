@@ -109,7 +109,62 @@ pub(super) struct Delta<'a> {
     #[serde(default)]
     pub(super) reasoning_details: Option<Vec<Value>>,
     #[serde(borrow, default)]
-    pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
+    pub(super) tool_calls: Few<CallDelta<'a>>,
+}
+
+/// A list that almost always has one item: the first needs no allocation.
+#[derive(Debug)]
+pub(super) struct Few<T> {
+    first: Option<T>,
+    more: Vec<T>,
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Self { first: None, more: Vec::new() }
+    }
+}
+
+impl<T> FromIterator<T> for Few<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let mut items = items.into_iter();
+        Self { first: items.next(), more: items.collect() }
+    }
+}
+
+impl<T> IntoIterator for Few<T> {
+    type Item = T;
+    type IntoIter = core::iter::Chain<core::option::IntoIter<T>, alloc::vec::IntoIter<T>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.first.into_iter().chain(self.more)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Items<T>(core::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
+            type Value = Few<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_unit<E: Error>(self) -> Result<Few<T>, E> {
+                Ok(Few::default())
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Few<T>, A::Error> {
+                let mut few = Few { first: list.next_element()?, more: Vec::new() };
+                while let Some(item) = list.next_element()? {
+                    few.more.push(item);
+                }
+                Ok(few)
+            }
+        }
+        deserializer.deserialize_any(Items(core::marker::PhantomData))
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -177,7 +232,7 @@ fn delta_of(value: &Value) -> Delta<'_> {
         reasoning: text(value.get("reasoning")),
         reasoning_text: text(value.get("reasoning_text")),
         reasoning_details: value.get("reasoning_details").and_then(Value::as_array).cloned(),
-        tool_calls: calls.map(|list| list.iter().filter(|call| call.is_object()).map(call_of).collect()),
+        tool_calls: calls.into_iter().flatten().filter(|call| call.is_object()).map(call_of).collect(),
     }
 }
 

@@ -193,7 +193,7 @@ impl Reply {
             self.text = Some(index);
             self.assembler.push(index, text.0, out);
         }
-        for call in delta.tool_calls.unwrap_or_default() {
+        for call in delta.tool_calls {
             self.on_call(call, out);
         }
     }

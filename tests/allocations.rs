@@ -1,0 +1,109 @@
+//! Allocation budget of the hot path: a delta costs about one allocation and its own length, whatever came before.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::json;
+use tau_core::tools::{BUILTIN_NAMES, BuiltinOptions, builtins};
+use tau_tests::drive::Driven;
+
+struct Counting;
+
+static COUNT: AtomicU64 = AtomicU64::new(0);
+static BYTES: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call is passed on to the system allocator unchanged; only counters are touched besides.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        BYTES.fetch_add(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        BYTES.fetch_add(new_size.saturating_sub(layout.size()) as u64, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(ptr, layout, new_size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations and bytes of a piece of work.
+fn measure(work: impl FnOnce()) -> (u64, u64) {
+    let before = (COUNT.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed));
+    work();
+    (COUNT.load(Ordering::Relaxed) - before.0, BYTES.load(Ordering::Relaxed) - before.1)
+}
+
+/// `n` events in chunks of `per_chunk`, as a server with a slow reader sends them.
+fn chunks(n: usize, per_chunk: usize, event: &str) -> Vec<Vec<u8>> {
+    let chunk = event.repeat(per_chunk).into_bytes();
+    vec![chunk; n / per_chunk]
+}
+
+fn openai_text() -> String {
+    let delta = json!({"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "m1",
+        "choices": [{"index": 0, "delta": {"content": "x".repeat(100)}, "finish_reason": null}]});
+    format!("data: {delta}\n\n")
+}
+
+fn openai_arguments() -> String {
+    let delta = json!({"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "m1",
+        "choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"arguments": "yyyyyyyyyyyyyyyyyyyy"}}]}, "finish_reason": null}]});
+    format!("data: {delta}\n\n")
+}
+
+fn openai_call_start() -> Vec<u8> {
+    let start = json!({"id": "r", "choices": [{"index": 0, "delta": {"tool_calls": [
+        {"index": 0, "id": "c1", "type": "function", "function": {"name": "write", "arguments": "{\"path\":\"a\",\"content\":\""}}]}}]});
+    format!("data: {start}\n\n").into_bytes()
+}
+
+fn anthropic(event: serde_json::Value) -> String {
+    format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())
+}
+
+/// Tests of one process share the counters: one test, one case after the other.
+#[test]
+fn a_delta_costs_one_allocation_and_its_own_length() {
+    let anthropic_start = [
+        anthropic(json!({"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 1, "output_tokens": 1}}})),
+        anthropic(json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}})),
+    ]
+    .concat();
+    let anthropic_text =
+        anthropic(json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x".repeat(100)}}));
+    let cases: [(&str, &str, Vec<u8>, String, u64); 3] = [
+        ("openai text", "openai-completions", Vec::new(), openai_text(), 100),
+        ("openai arguments", "openai-completions", openai_call_start(), openai_arguments(), 20),
+        ("anthropic text", "anthropic-messages", anthropic_start.into_bytes(), anthropic_text, 100),
+    ];
+    for (name, api, start, event, delta) in cases {
+        let mut driven = Driven::new(api, builtins(BUILTIN_NAMES, BuiltinOptions::default()), Vec::new());
+        driven.chunk(start);
+        // Warm up: buffers reach their size.
+        for chunk in chunks(2_000, 50, &event) {
+            driven.chunk(chunk);
+        }
+        let n = 20_000;
+        let input = chunks(n, 50, &event);
+        let mut events = 0;
+        let (count, bytes) = measure(|| events = input.into_iter().map(|chunk| driven.chunk(chunk)).sum());
+        assert!(events >= n, "{name}: {events} events for {n} deltas");
+        let per_delta = count as f64 / n as f64;
+        assert!(per_delta <= 1.2, "{name}: {per_delta:.2} allocations per delta");
+        // The delta for the event, the delta in the message (grown by doubling), queue entries.
+        let budget = 4 * delta + 64;
+        let per_delta = bytes / n as u64;
+        assert!(per_delta <= budget, "{name}: {per_delta} bytes per delta of {delta}, budget {budget}");
+    }
+}
