@@ -80,8 +80,9 @@ fn a_delta_costs_one_allocation_and_its_own_length() {
         anthropic(json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}})),
     ]
     .concat();
-    let anthropic_text =
-        anthropic(json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x".repeat(100)}}));
+    let anthropic_text = anthropic(
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x".repeat(100)}}),
+    );
     let cases: [(&str, &str, Vec<u8>, String, u64); 3] = [
         ("openai text", "openai-completions", Vec::new(), openai_text(), 100),
         ("openai arguments", "openai-completions", openai_call_start(), openai_arguments(), 20),

@@ -49,7 +49,8 @@ fn tree(edges: &str) -> String {
 #[test]
 fn only_known_crates() {
     let tree = tree("normal");
-    let names: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).filter(|n| !n.is_empty()).collect();
+    let names: BTreeSet<&str> =
+        tree.lines().filter_map(|line| line.split(' ').next()).filter(|n| !n.is_empty()).collect();
     let unknown: Vec<&&str> = names.iter().filter(|name| !ALLOWED.contains(name)).collect();
     assert!(unknown.is_empty(), "new below tau-core, prove that it needs no std: {unknown:?}");
 }

@@ -72,8 +72,15 @@ impl Driven {
             block_images: false,
         };
         let hub = Hub::new(boot, now);
-        let request =
-            HttpRequest { method: "", url: String::new(), headers: Vec::new(), body: Arc::default(), head_timeout_ms: None, idle_timeout_ms: None, proxy: None };
+        let request = HttpRequest {
+            method: "",
+            url: String::new(),
+            headers: Vec::new(),
+            body: Arc::default(),
+            head_timeout_ms: None,
+            idle_timeout_ms: None,
+            proxy: None,
+        };
         let mut driven = Self { hub, op: OpId(u64::MAX), request, now };
         driven.prompt("go");
         driven
