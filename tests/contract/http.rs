@@ -1,1 +1,383 @@
-//! Placeholder
+//! HTTP: streaming, cancellation, limits, broken servers, proxies, trust.
+
+use std::net::TcpListener;
+use std::process::Command;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tau_core::fault::{FaultKind, IoFault};
+use tau_core::input::Reply;
+use tau_core::op::{Headers, HttpRequest, Op, Outcome};
+
+use crate::backend::{Backend, io_smol, io_std};
+use crate::server::{Client, Server};
+
+fn request(url: impl Into<String>) -> HttpRequest {
+    HttpRequest {
+        method: "POST",
+        url: url.into(),
+        headers: vec![("authorization".into(), "Bearer secret-1234".into())],
+        body: Arc::new(b"{}".to_vec()),
+        head_timeout_ms: Some(20_000),
+        idle_timeout_ms: Some(20_000),
+        proxy: None,
+    }
+}
+
+struct Answer {
+    status: u16,
+    headers: Headers,
+    body: Vec<u8>,
+    end: Result<(), IoFault>,
+    pieces: usize,
+}
+
+fn exchange(b: &Backend, request: HttpRequest) -> Answer {
+    let (partial, last) = b.start(Op::Http(request)).finish();
+    let mut answer = Answer {
+        status: 0,
+        headers: Vec::new(),
+        body: Vec::new(),
+        end: last.map(|outcome| assert!(matches!(outcome, Outcome::BodyEnd))),
+        pieces: 0,
+    };
+    for reply in partial {
+        match reply {
+            Reply::Head { status, headers } => (answer.status, answer.headers) = (status, headers),
+            Reply::Chunk { bytes, .. } => {
+                answer.body.extend(bytes);
+                answer.pieces += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    answer
+}
+
+fn failure(b: &Backend, request: HttpRequest) -> IoFault {
+    let fault = exchange(b, request).end.unwrap_err();
+    assert!(!fault.detail.contains("secret"), "{fault}");
+    fault
+}
+
+fn once(bytes: &'static [u8]) -> Server {
+    Server::new(move |mut client: Client, _| {
+        client.request();
+        client.send(bytes);
+    })
+}
+
+const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+
+#[test]
+fn pieces_are_delivered_as_they_come() {
+    let (go, wait) = channel::<()>();
+    let wait = Mutex::new(wait);
+    let server = Server::new(move |mut client, _| {
+        client.request();
+        client.send(CHUNKED);
+        for _ in 0..3 {
+            // A chunk, and the beginning of the head of the next one.
+            client.send("5\r\nhello\r\n");
+            wait.lock().unwrap().recv().unwrap();
+        }
+        client.send("0\r\n\r\n");
+    });
+    let b = io_std();
+    let running = b.start(Op::Http(request(server.url("/"))));
+    assert!(matches!(running.next(), Reply::Head { status: 200, .. }));
+    for _ in 0..3 {
+        assert!(matches!(running.next(), Reply::Chunk { bytes, .. } if bytes == b"hello"));
+        assert!(running.within(Duration::from_millis(20)).is_none());
+        go.send(()).unwrap();
+    }
+    assert!(matches!(running.next(), Reply::Done(Outcome::BodyEnd)));
+}
+
+#[test]
+fn many_small_chunks_become_few_pieces() {
+    let server = Server::new(|mut client, _| {
+        client.request();
+        let chunks = "a\r\n0123456789\r\n".repeat(20_000);
+        client.send(format!("{CHUNKED}{chunks}0\r\n\r\n"));
+    });
+    let answer = exchange(&io_std(), request(server.url("/")));
+    assert_eq!(answer.body.len(), 200_000);
+    assert!(answer.pieces < 200, "{}", answer.pieces);
+    answer.end.unwrap();
+}
+
+#[test]
+fn every_status_is_an_answer() {
+    let server = Server::new(|mut client, _| {
+        while let Some(request) = client.request() {
+            assert_eq!(request.headers["authorization"], "Bearer secret-1234");
+            assert!(!request.headers.contains_key("accept-encoding"));
+            assert_eq!(request.body, b"{}");
+            let status = request.line.split(' ').nth(1).unwrap().trim_start_matches('/').to_owned();
+            client.send(format!("HTTP/1.1 {status} X\r\nlocation: /200\r\nretry-after: 7\r\ncontent-length: 4\r\n\r\nbody"));
+        }
+    });
+    let b = io_std();
+    for status in [200, 201, 302, 307, 400, 401, 404, 429, 500, 503, 529] {
+        let answer = exchange(&b, request(server.url(&format!("/{status}"))));
+        assert_eq!((answer.status, answer.body.as_slice()), (status, b"body".as_slice()));
+        assert!(answer.headers.contains(&("retry-after".into(), "7".into())));
+        answer.end.unwrap();
+    }
+    assert_eq!(server.connections(), 1, "the connection is used again");
+    assert_eq!(b.threads(), 1, "one thread runs one request after another");
+}
+
+#[test]
+fn kept_connections_that_died_are_replaced() {
+    let server = Server::new(|mut client, _| {
+        client.request();
+        client.answer("200 OK", "x");
+        // The second request is read, and answered by closing.
+        client.request();
+    });
+    let b = io_std();
+    for _ in 0..3 {
+        let answer = exchange(&b, request(server.url("/")));
+        answer.end.unwrap();
+        assert_eq!(answer.body, b"x");
+    }
+    assert_eq!(server.connections(), 3);
+}
+
+#[test]
+fn broken_answers_are_faults() {
+    let b = io_std();
+    for (bytes, kind) in [
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n123".as_slice(), FaultKind::Reset),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n", FaultKind::Reset),
+        (b"HTTP/1.1 200 OK\r\n", FaultKind::Reset),
+        (b"", FaultKind::Reset),
+        (b"SSH-2.0-OpenSSH_9\r\n\r\n", FaultKind::Other),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nabc\r\n", FaultKind::Other),
+    ] {
+        let server = once(bytes);
+        let fault = failure(&b, request(server.url("/")));
+        assert_eq!(fault.kind, kind, "{fault} for {:?}", String::from_utf8_lossy(bytes));
+        assert!(fault.detail.contains("127.0.0.1"), "{fault}");
+    }
+    let answer = exchange(&b, request(once(b"HTTP/1.0 200 OK\r\n\r\nuntil the end").url("/")));
+    answer.end.unwrap();
+    assert_eq!(answer.body, b"until the end");
+}
+
+#[test]
+fn unreachable_places_are_faults() {
+    let b = io_std();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let kind = |url: &str| failure(&b, request(url)).kind;
+    assert_eq!(kind(&format!("http://127.0.0.1:{closed}/")), FaultKind::Connect);
+    assert_eq!(kind(&format!("http://localhost:{closed}/")), FaultKind::Connect);
+    assert_eq!(kind("http://host.invalid/"), FaultKind::Dns);
+    for bad in ["nonsense", "http://", "ftp://x/", "http://a b/"] {
+        assert!(matches!(kind(bad), FaultKind::Invalid | FaultKind::Other | FaultKind::Dns), "{bad}");
+    }
+    let mut odd = request(format!("http://127.0.0.1:{closed}/"));
+    odd.headers[0].1 = "secret\n".into();
+    assert_eq!(failure(&b, odd).kind, FaultKind::Invalid);
+}
+
+#[test]
+fn limits_of_time() {
+    let b = io_std();
+    let silent = Server::new(|mut client, _| while client.request().is_some() {});
+    let start = Instant::now();
+    let fault = failure(&b, HttpRequest { head_timeout_ms: Some(150), ..request(silent.url("/")) });
+    assert_eq!(fault.kind, FaultKind::TimedOut);
+    let stalled = Server::new(|mut client, _| {
+        client.request();
+        client.send(format!("{CHUNKED}5\r\nhello\r\n"));
+        client.request();
+    });
+    let answer = exchange(&b, HttpRequest { idle_timeout_ms: Some(150), ..request(stalled.url("/")) });
+    assert_eq!(answer.body, b"hello");
+    assert_eq!(answer.end.unwrap_err().kind, FaultKind::TimedOut);
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+fn cancel_soon(b: &Backend, request: HttpRequest, heads: usize) {
+    let running = b.start(Op::Http(request));
+    for _ in 0..heads {
+        running.next();
+    }
+    std::thread::sleep(Duration::from_millis(30));
+    let start = Instant::now();
+    running.cancel();
+    let fault = running.finish().1.unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Cancelled);
+    assert!(start.elapsed() < Duration::from_millis(100), "{:?}", start.elapsed());
+}
+
+#[test]
+fn cancels_are_prompt() {
+    let b = io_std();
+    let silent = Server::new(|mut client, _| while client.request().is_some() {});
+    let stalled = Server::new(|mut client, _| {
+        client.request();
+        client.send(format!("{CHUNKED}5\r\nhello\r\n"));
+        client.request();
+    });
+    let deaf = Server::new(|client, _| {
+        std::thread::sleep(Duration::from_secs(20));
+        drop(client);
+    });
+    cancel_soon(&b, request(silent.url("/")), 0);
+    cancel_soon(&b, request(stalled.url("/")), 2);
+    // The server does not read: the request cannot be sent as a whole.
+    let large = HttpRequest { body: Arc::new(vec![b'x'; 64 << 20]), ..request(deaf.url("/")) };
+    cancel_soon(&b, large, 0);
+    // Nobody answers the handshake of TLS.
+    let url = format!("https://localhost:{}/", deaf.port);
+    cancel_soon(&b, request(url), 0);
+    // And the next request is none the worse.
+    exchange(&b, request(once(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").url("/"))).end.unwrap();
+}
+
+#[test]
+fn a_hanging_connect_is_left_behind() {
+    let b = io_std();
+    // An address for documentation: nobody answers. Where the network says so at once, there is nothing to cancel.
+    let running = b.start(Op::Http(request("http://192.0.2.1/")));
+    if running.within(Duration::from_millis(200)).is_none() {
+        let start = Instant::now();
+        running.cancel();
+        assert_eq!(running.finish().1.unwrap_err().kind, FaultKind::Cancelled);
+        assert!(start.elapsed() < Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn large_bodies_both_ways() {
+    let server = Server::new(|mut client, _| {
+        let body = client.request().unwrap().body;
+        client.send(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()));
+        client.send(&body);
+    });
+    let body: Vec<u8> = (0..30_000_000u32).map(|i| i as u8).collect();
+    let answer = exchange(&io_std(), HttpRequest { body: Arc::new(body.clone()), ..request(server.url("/")) });
+    answer.end.unwrap();
+    assert!(answer.body == body);
+}
+
+fn proxied(url: &str, proxy: String) -> HttpRequest {
+    HttpRequest { proxy: Some(proxy), ..request(url) }
+}
+
+#[test]
+fn plain_requests_through_a_proxy_name_the_whole_url() {
+    let proxy = Server::new(|mut client, _| {
+        while let Some(request) = client.request() {
+            assert_eq!(request.line, "POST http://model.example.test:81/v1/x?y=1 HTTP/1.1");
+            assert_eq!(request.headers["host"], "model.example.test:81");
+            assert_eq!(request.headers["proxy-authorization"], "Basic dTpwQA==");
+            client.answer("200 OK", "through");
+        }
+    });
+    let b = io_std();
+    for _ in 0..2 {
+        let url = format!("http://u:p%40@127.0.0.1:{}", proxy.port);
+        let answer = exchange(&b, proxied("http://model.example.test:81/v1/x?y=1", url));
+        answer.end.unwrap();
+        assert_eq!(answer.body, b"through");
+    }
+    assert_eq!(proxy.connections(), 1);
+}
+
+#[test]
+fn proxies_that_refuse_are_named_without_their_password() {
+    let b = io_std();
+    for (answer, word) in [("407 Auth", "password"), ("502 Bad", "502")] {
+        let proxy = Server::new(move |mut client, _| {
+            assert_eq!(client.request().unwrap().line, "CONNECT model.example.test:443 HTTP/1.1");
+            client.answer(answer, "");
+        });
+        let url = format!("http://u:secret@127.0.0.1:{}", proxy.port);
+        let fault = failure(&b, proxied("https://model.example.test/v1", url));
+        assert_eq!(fault.kind, FaultKind::Proxy);
+        assert!(fault.detail.contains(word) && fault.detail.contains(&proxy.port.to_string()), "{fault}");
+    }
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{closed}");
+    assert_eq!(failure(&b, proxied("http://model.example.test/", url)).kind, FaultKind::Proxy);
+    assert_eq!(failure(&b, proxied("http://a.test/", "socks5://x:1".into())).kind, FaultKind::Proxy);
+}
+
+/// Runs one ignored test of this program in a process with its own environment.
+pub fn alone(test: &str, env: &[(&str, &str)]) {
+    let program = std::env::current_exe().unwrap();
+    let output = Command::new(program)
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .envs(env.iter().copied())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn secure(certificate: &str) -> Server {
+    Server::tls(certificate, |mut client, _| {
+        while client.request().is_some() {
+            client.answer("200 OK", "secret tunnel");
+        }
+    })
+}
+
+#[test]
+fn unknown_authorities_are_refused() {
+    let fault = failure(&io_std(), request(format!("https://localhost:{}/", secure("good").port)));
+    assert_eq!(fault.kind, FaultKind::Tls);
+    assert!(fault.detail.contains("authority") && fault.detail.contains("localhost"), "{fault}");
+}
+
+/// Bug 90.
+#[test]
+fn extra_authorities_are_trusted() {
+    let ca = concat!(env!("CARGO_MANIFEST_DIR"), "/contract/certs/ca.pem");
+    for variable in ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"] {
+        alone("http::with_extra_authority", &[(variable, ca)]);
+    }
+}
+
+#[test]
+#[ignore = "run by `extra_authorities_are_trusted` with its environment"]
+fn with_extra_authority() {
+    let b = io_std();
+    let good = secure("good");
+    for _ in 0..2 {
+        let answer = exchange(&b, request(format!("https://localhost:{}/", good.port)));
+        answer.end.unwrap();
+        assert_eq!(answer.body, b"secret tunnel");
+    }
+    assert_eq!(good.connections(), 1);
+    let fault = failure(&b, request(format!("https://127.0.0.1:{}/", good.port)));
+    assert!(fault.kind == FaultKind::Tls && fault.detail.contains("another host"), "{fault}");
+    let fault = failure(&b, request(format!("https://localhost:{}/", secure("expired").port)));
+    assert!(fault.kind == FaultKind::Tls && fault.detail.contains("expired"), "{fault}");
+    let plain = once(b"HTTP/1.1 400 no TLS here\r\n\r\n");
+    assert_eq!(failure(&b, request(format!("https://localhost:{}/", plain.port))).kind, FaultKind::Tls);
+
+    let place = format!("localhost:{}", good.port);
+    let expected = format!("CONNECT {place} HTTP/1.1");
+    let address = format!("127.0.0.1:{}", good.port);
+    let proxy = Server::new(move |mut client, _| {
+        assert_eq!(client.request().unwrap().line, expected);
+        client.send("HTTP/1.1 200 Connection established\r\n\r\n");
+        client.tunnel(&address);
+    });
+    let answer =
+        exchange(&b, proxied(&format!("https://{place}/"), format!("http://127.0.0.1:{}", proxy.port)));
+    answer.end.unwrap();
+    assert_eq!((answer.body.as_slice(), proxy.connections()), (b"secret tunnel".as_slice(), 1));
+}
+
+#[test]
+fn the_async_backend_says_what_it_lacks() {
+    let fault = io_smol().run(Op::Http(request("http://127.0.0.1:1/"))).unwrap_err();
+    assert!(fault.detail.contains("not yet"), "{fault}");
+}

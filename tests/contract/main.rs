@@ -1,6 +1,6 @@
 //! The contract of backends: the same functions against each of them.
 
-#![allow(unreachable_pub)]
+#![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used)]
 
 mod backend;
 mod files;

@@ -10,7 +10,7 @@ mod connect;
 mod wire;
 
 use std::io::{self, ErrorKind, Read};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tau_core::fault::{FaultKind, IoFault};
@@ -31,14 +31,25 @@ const IDLE_AGE: Duration = Duration::from_secs(90);
 /// Sends requests. Costs nothing until the first one.
 #[derive(Debug, Default)]
 pub struct Client {
-    agent: OnceLock<Agent>,
+    /// A pool of connections for each proxy setting, so that a changed setting is not undone by a kept connection.
+    agents: Mutex<Vec<(Option<String>, Agent)>>,
 }
 
 impl Client {
     /// A client without connections.
     #[must_use]
     pub const fn new() -> Self {
-        Self { agent: OnceLock::new() }
+        Self { agents: Mutex::new(Vec::new()) }
+    }
+
+    fn agent(&self, proxy: Option<&String>) -> Agent {
+        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, agent)) = agents.iter().find(|(setting, _)| setting.as_ref() == proxy) {
+            return agent.clone();
+        }
+        let agent = agent();
+        agents.push((proxy.cloned(), agent.clone()));
+        agent
     }
 
     /// One exchange on the calling thread: the head and the pieces of the body go to `partial` as they come.
@@ -93,7 +104,7 @@ impl Client {
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
         }
-        let agent = self.agent.get_or_init(agent);
+        let agent = self.agent(request.proxy.as_ref());
         let body = request.body.as_slice();
         let _current = Call::enter(call);
         if body.is_empty() && matches!(request.method, "GET" | "HEAD" | "DELETE" | "OPTIONS") {

@@ -55,7 +55,7 @@ fn target_of(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::read_link(&target) {
-            Ok(next) => target = target.parent().unwrap_or(Path::new("/")).join(next),
+            Ok(next) => target = target.parent().unwrap_or(&target).join(next),
             // Not a link, or nothing there.
             Err(e) if matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::NotFound) => return Ok(target),
             Err(e) => return Err(e),

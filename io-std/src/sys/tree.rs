@@ -175,7 +175,7 @@ fn name(bytes: &[u8], item: Item) -> &[u8] {
 /// Byte order of the paths that the names begin, where a folder's name goes on with `/`.
 fn order((a, a_kind): (&[u8], Kind), (b, b_kind): (&[u8], Kind)) -> core::cmp::Ordering {
     let common = a.len().min(b.len());
-    let next = |x: &[u8], kind| x.get(common).copied().or((kind == Kind::Dir).then_some(b'/'));
+    let next = |x: &[u8], kind| x.get(common).copied().or_else(|| (kind == Kind::Dir).then_some(b'/'));
     a.get(..common).cmp(&b.get(..common)).then_with(|| next(a, a_kind).cmp(&next(b, b_kind)))
 }
 
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn order_is_that_of_whole_paths() {
-        let mut names = vec![
+        let mut names = [
             ("a.b", Kind::File),
             ("a", Kind::Dir),
             ("a-b", Kind::File),
