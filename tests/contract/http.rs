@@ -116,7 +116,9 @@ fn every_status_is_an_answer() {
             assert!(!request.headers.contains_key("accept-encoding"));
             assert_eq!(request.body, b"{}");
             let status = request.line.split(' ').nth(1).unwrap().trim_start_matches('/').to_owned();
-            client.send(format!("HTTP/1.1 {status} X\r\nlocation: /200\r\nretry-after: 7\r\ncontent-length: 4\r\n\r\nbody"));
+            client.send(format!(
+                "HTTP/1.1 {status} X\r\nlocation: /200\r\nretry-after: 7\r\ncontent-length: 4\r\n\r\nbody"
+            ));
         }
     });
     let b = io_std();
@@ -261,7 +263,8 @@ fn large_bodies_both_ways() {
         client.send(&body);
     });
     let body: Vec<u8> = (0..30_000_000u32).map(|i| i as u8).collect();
-    let answer = exchange(&io_std(), HttpRequest { body: Arc::new(body.clone()), ..request(server.url("/")) });
+    let answer =
+        exchange(&io_std(), HttpRequest { body: Arc::new(body.clone()), ..request(server.url("/")) });
     answer.end.unwrap();
     assert!(answer.body == body);
 }

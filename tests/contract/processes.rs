@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use tau_core::fault::FaultKind;
 use tau_core::input::Reply;
 use tau_core::op::{Op, Outcome, ProcExit, ProcSpec, SpillSpec};
-use tau_io_std::sys::process::{capture, kill_all};
 use tau_io_std::sys::CancelToken;
+use tau_io_std::sys::process::{capture, kill_all};
 use tempfile::TempDir;
 
 use crate::backend::{io_smol, io_std};
@@ -110,7 +110,8 @@ fn chatty_background_children_end_at_the_limit() {
 /// Bugs 54 and 55: there is no input and no terminal.
 #[test]
 fn nobody_waits_for_input() {
-    let (text, exit, took) = run(spec("cat; echo after-cat; read -r x; echo rc=$?; (: </dev/tty) 2>/dev/null || echo no-tty"));
+    let (text, exit, took) =
+        run(spec("cat; echo after-cat; read -r x; echo rc=$?; (: </dev/tty) 2>/dev/null || echo no-tty"));
     assert_eq!((text.as_str(), exit.code), ("after-cat\nrc=1\nno-tty\n", Some(0)));
     assert!(took < Duration::from_secs(2));
 }
@@ -119,7 +120,9 @@ fn nobody_waits_for_input() {
 #[test]
 fn a_cancel_kills_the_group_and_keeps_the_output() {
     let b = io_std();
-    let running = b.start(Op::Proc(spec("sleep 60 & echo $!; printf 'partial \\360\\237\\230\\200 '; printf 'err\\n' >&2; sleep 60")));
+    let running = b.start(Op::Proc(spec(
+        "sleep 60 & echo $!; printf 'partial \\360\\237\\230\\200 '; printf 'err\\n' >&2; sleep 60",
+    )));
     let mut text = Vec::new();
     while !text.ends_with(b"err\n") {
         if let Reply::Chunk { bytes, .. } = running.next() {
@@ -163,7 +166,12 @@ fn a_cancel_after_the_exit_keeps_the_code() {
 }
 
 fn spill(dir: &Path) -> SpillSpec {
-    SpillSpec { dir: dir.join("out/put").to_str().unwrap().into(), prefix: "tau-bash-".into(), over_bytes: 1000, over_lines: 10 }
+    SpillSpec {
+        dir: dir.join("out/put").to_str().unwrap().into(),
+        prefix: "tau-bash-".into(),
+        over_bytes: 1000,
+        over_lines: 10,
+    }
 }
 
 /// Bug 60 and D38: raw bytes, complete, private.
@@ -276,7 +284,10 @@ fn capture_keeps_streams_apart_and_has_limits() {
     let cancel = CancelToken::new();
     let limit = Some(Duration::from_secs(20));
     let got = capture(&spec("echo out; echo err >&2"), 100, limit, &cancel).unwrap();
-    assert_eq!((got.stdout.as_slice(), got.stderr.as_slice(), got.exit.code), (b"out\n".as_slice(), b"err\n".as_slice(), Some(0)));
+    assert_eq!(
+        (got.stdout.as_slice(), got.stderr.as_slice(), got.exit.code),
+        (b"out\n".as_slice(), b"err\n".as_slice(), Some(0))
+    );
     let fault = capture(&spec("echo 1234567890"), 5, limit, &cancel).unwrap_err();
     assert_eq!(fault.kind, FaultKind::TooBig);
     let start = Instant::now();

@@ -53,7 +53,10 @@ impl Client {
 
     /// An answer with a length.
     pub fn answer(&mut self, status: &str, body: &str) {
-        self.send(format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nx-test: yes\r\n\r\n{body}", body.len()));
+        self.send(format!(
+            "HTTP/1.1 {status}\r\ncontent-length: {}\r\nx-test: yes\r\n\r\n{body}",
+            body.len()
+        ));
     }
 
     /// Copies both ways between the client and a server at `address`, until one of them leaves.
