@@ -1,21 +1,24 @@
 //! Small files of the user, read whole.
 
-use std::fs;
-use std::io::ErrorKind;
+use tau_core::fault::FaultKind;
+use tau_io_std::sys::fs;
 
-use tau_io_std::sys::fault;
+/// A file of settings or instructions may be this large.
+const LIMIT: u64 = 64 << 20;
 
-/// The text of a file, invalid bytes replaced; `None` when there is none.
+/// The text of a regular file, invalid bytes replaced; `None` when there is none.
 ///
 /// # Errors
-/// Why it cannot be read, without the path.
+/// Why it cannot be read.
 pub fn read_text(path: &str) -> Result<Option<String>, String> {
-    match fs::read(path) {
+    match fs::read(path, LIMIT) {
         Ok(bytes) => Ok(Some(match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(broken) => String::from_utf8_lossy(broken.as_bytes()).into_owned(),
         })),
-        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-        Err(e) => Err(fault::text(&e)),
+        Err(fault) => match fault.kind {
+            FaultKind::NotFound | FaultKind::NotDir | FaultKind::IsDir | FaultKind::Special => Ok(None),
+            _ => Err(fault.detail.strip_prefix(&format!("{path}: ")).unwrap_or(&fault.detail).to_owned()),
+        },
     }
 }
