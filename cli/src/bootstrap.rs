@@ -11,13 +11,13 @@ use tau_core::harness::DeskBoot;
 use tau_core::hub::Boot;
 use tau_core::json::Writer;
 use tau_core::message::Text;
-use tau_core::model::Model;
+use tau_core::model::{Model, ThinkingLevel};
 use tau_core::now::Wall;
 use tau_core::op::ImageLimits;
 use tau_core::prompt::files::{Where, gather};
 use tau_core::prompt::system::{Facts, ToolFacts, sections};
 use tau_core::provider::{CacheRetention, RequestOptions};
-use tau_core::session::Session;
+use tau_core::session::{EntryBody, Session};
 use tau_core::settings::{DEFAULT_TOOLS, Settings};
 use tau_core::tools::selection::{ToolFlags, active_tools};
 use tau_core::tools::shell_env::{SessionFacts, session_variables};
@@ -30,9 +30,10 @@ use crate::config::{self, Access};
 use crate::credentials::Credentials;
 use crate::prompt_files::Disk;
 use crate::prompts::{self, Prompt};
-use crate::sessions::{Opened, Place};
+use crate::out::note;
+use crate::sessions::{self, Ask, Opened, Place, Refusal};
 use crate::surroundings::{Listing, Surroundings};
-use crate::{file_args, trust};
+use crate::{file_args, outputs, trust};
 
 /// Everything a run needs.
 pub struct Ready {
@@ -65,17 +66,262 @@ pub struct Base {
 }
 
 impl Base {
-    /// Reads settings for the working directory of `place`.
+    /// Reads settings for the working directory of `place`. What a project brings counts only if it is trusted.
     ///
     /// # Errors
     /// When the store of trust decisions cannot be understood.
     pub fn read(place: Surroundings, args: &Args) -> Result<Self, String> {
         let agent = Listing::of(&place.agent_dir);
         let project = Listing::of(&format!("{}/.pi", place.cwd));
-        let (global, _) = config::settings(&place, &agent, None);
-        let needed = trust::needs_decision(&place, &project);
-        let trusted = trust::decide(&place, args.approve, global.default_project_trust(), needed, &agent)?;
-        let (settings, warnings) = config::settings(&place, &agent, Some(&project).filter(|_| trusted));
+        let (settings, mut warnings) = config::settings(&place, &agent, None);
+        if !trust::is_protected(&place, &project) {
+            return Ok(Self { place, settings, agent, trusted: false, warnings });
+        }
+        let trusted = trust::decide(&place, args.approve, settings.default_project_trust(), true, &agent)?;
+        if !trusted {
+            if args.approve.is_none() {
+                warnings.push(format!("the files in {}/.pi do not count; --approve trusts them", place.cwd));
+            }
+            return Ok(Self { place, settings, agent, trusted, warnings });
+        }
+        let (settings, warnings) = config::settings(&place, &agent, Some(&project));
         Ok(Self { place, settings, agent, trusted, warnings })
+    }
+
+    /// The setting `sessionDir`; that of a project counts before it is trusted.
+    fn session_dir(&self) -> Option<String> {
+        let project = Listing::of(&format!("{}/.pi", self.place.cwd));
+        let of_project = (!self.trusted && project.has("settings.json"))
+            .then(|| config::settings(&self.place, &self.agent, Some(&project)).0);
+        of_project.as_ref().unwrap_or(&self.settings).session_dir().map(str::to_owned)
+    }
+}
+
+/// Prepares a run.
+///
+/// # Errors
+/// The first thing that cannot be done, and what to do about it. Nothing was started then.
+pub fn prepare(args: &Args, stdin_is_terminal: bool) -> Result<Ready, Refusal> {
+    let launch = Surroundings::gather()?;
+    let base = Base::read(launch.clone(), args)?;
+    let mut rng = Entropy::new(random::seed().map_err(|fault| fault.to_string())?);
+    let now = clock::wall();
+    sessions::rehome(&base.place, &base.agent);
+    let ask = |question: &str| ask(question, stdin_is_terminal);
+    let opened = open_session(args, &base, now, &ask, &mut rng)?;
+    let base = at_session(base, opened.session.cwd(), args)?;
+    let Base { place, settings, agent, trusted, mut warnings } = base;
+    let access = Access::read(&place, &agent, args.api_key.clone(), &mut warnings)?;
+    let Chosen { model, level, warning } = choose(args, &access, &settings, &opened.session, &place)?;
+    warnings.extend(opened.note.into_iter().chain(warning));
+
+    let images = settings.images();
+    let limits = ImageLimits { resize: images.auto_resize, ..ImageLimits::default() };
+    let files = file_args::read(&args.files, &launch, &limits)?;
+    let has_prompt = !args.messages.is_empty() || !files.text.is_empty();
+    let piped = if stdin_is_terminal { None } else { prompts::read_stdin(has_prompt) };
+    let prompts = prompts::assemble(piped.as_deref(), files, args.messages.clone());
+    if !prompts.is_empty() && !access.usable_with_key(&model) {
+        return Err(access.why_unusable(&model).into());
+    }
+
+    let tools = tools(args, &settings, &mut warnings);
+    let prompt = prompt(args, &launch, &place, trusted, &tools, &mut warnings)?;
+    let mut session = opened.session;
+    if let (Some(name), false) = (&args.name, opened.resumed) {
+        // Not stored yet, so nothing is due to be written.
+        let entry = EntryBody::session_name(name);
+        session.append(entry, now, &mut rng).map_err(|fault| fault.message)?;
+    }
+    let mut w = Writer::new();
+    session.header().write(&mut w);
+    let level = model.clamp(level);
+    let options = options(&settings, &mut warnings);
+    let env = tool_env(&place, &settings, &session, &model, level, limits);
+    let credentials = Credentials {
+        auth_path: place.agent_file("auth.json"),
+        runtime_key: args.api_key.clone().map(|key| (model.provider.clone(), key)),
+        model_id: model.id.clone(),
+        base_url: model.base_url.clone(),
+        cwd: place.cwd,
+        commands: Mutex::new(Commands::new()),
+        catalog: access.catalog,
+    };
+    let desk = DeskBoot {
+        session,
+        model: Arc::new(model),
+        thinking: level,
+        tools,
+        prompt,
+        config: AgentConfig::default(),
+        steering_mode: settings.steering_mode(),
+        follow_up_mode: settings.follow_up_mode(),
+    };
+    Ok(Ready {
+        boot: Boot {
+            seed: seed_from(&mut rng),
+            desk,
+            env: Arc::new(env),
+            options,
+            block_images: images.block,
+        },
+        credentials,
+        prompts,
+        header: w.into_string(),
+        name: args.name.clone().filter(|_| opened.resumed),
+        warnings,
+    })
+}
+
+/// The hub's own randomness.
+fn seed_from(rng: &mut Entropy) -> [u8; 32] {
+    let mut seed = [0; 32];
+    for part in seed.chunks_exact_mut(8) {
+        part.copy_from_slice(&rng.next_u64().to_le_bytes());
+    }
+    seed
+}
+
+/// Opens or begins the session; a new one needs a place to be stored before anything is asked.
+fn open_session(
+    args: &Args,
+    base: &Base,
+    now: Wall,
+    ask: Ask<'_>,
+    rng: &mut Entropy,
+) -> Result<Opened, Refusal> {
+    let setting = base.session_dir();
+    let at = Place { surroundings: &base.place, setting: setting.as_deref(), now };
+    let opened = at.open(args, ask, rng)?;
+    if !opened.resumed && opened.session.path().is_some() {
+        at.folder(args).create()?;
+    }
+    Ok(opened)
+}
+
+/// Asks where someone can answer; otherwise the answer is no.
+fn ask(question: &str, can_answer: bool) -> bool {
+    note(&format!("{question} [y/N]"));
+    let mut line = String::new();
+    can_answer && std::io::stdin().read_line(&mut line).is_ok() && line.trim().eq_ignore_ascii_case("y")
+}
+
+/// A session runs in its own working directory, wherever the program was started.
+fn at_session(base: Base, cwd: &str, args: &Args) -> Result<Base, String> {
+    if cwd.is_empty() || cwd == base.place.cwd {
+        return Ok(base);
+    }
+    if !std::path::Path::new(cwd).is_dir() {
+        return Err(format!(
+            "the session belongs to {cwd}, which is not there any more; make that folder, or begin a new session"
+        ));
+    }
+    Base::read(Surroundings { cwd: cwd.to_owned(), ..base.place }, args)
+}
+
+fn tools(args: &Args, settings: &Settings, warnings: &mut Vec<String>) -> Vec<Arc<Tool>> {
+    let defaults = settings.default_tools().unwrap_or_else(|| DEFAULT_TOOLS.map(str::to_owned).into());
+    for name in args.tools.iter().flatten() {
+        let plain = name.trim_start_matches(['+', '-']);
+        if !plain.contains('*') && !BUILTIN_NAMES.contains(&plain) {
+            warnings
+                .push(format!("--tools: there is no tool {plain}; there are {}", BUILTIN_NAMES.join(", ")));
+        }
+    }
+    let flags = ToolFlags {
+        tools: args.tools.clone(),
+        exclude: args.exclude_tools.clone().unwrap_or_default(),
+        none: args.no_tools,
+        no_builtin: args.no_builtin_tools,
+    };
+    let active = active_tools(&defaults, &BUILTIN_NAMES, &[], &flags);
+    builtins(active.iter().map(String::as_str), BuiltinOptions::default()).into_iter().map(Arc::new).collect()
+}
+
+fn prompt(
+    args: &Args,
+    launch: &Surroundings,
+    place: &Surroundings,
+    trusted: bool,
+    tools: &[Arc<Tool>],
+    warnings: &mut Vec<String>,
+) -> Result<Vec<(String, Text)>, String> {
+    let from_launch = |text: &String| match std::path::Path::new(&launch.cwd).join(text) {
+        path if place.cwd != launch.cwd && path.is_file() => path.display().to_string(),
+        _ => text.clone(),
+    };
+    let system_flag = args.system_prompt.as_ref().map(from_launch);
+    let append_flags: Vec<String> = args.append_system_prompt.iter().map(from_launch).collect();
+    let found = gather(
+        &mut Disk,
+        &Where {
+            cwd: &place.cwd,
+            agent_dir: &place.agent_dir,
+            trusted,
+            no_context_files: args.no_context_files,
+            system_flag: system_flag.as_deref(),
+            append_flags: &append_flags,
+        },
+    );
+    warnings.extend(found.warnings);
+    let tool_facts: Vec<ToolFacts<'_>> = tools.iter().map(|tool| ToolFacts::from(&**tool)).collect();
+    let sections = sections(&Facts {
+        cwd: &place.cwd,
+        custom: found.system.as_deref(),
+        append: &found.append,
+        tools: &tool_facts,
+        context_files: &found.context,
+        ..Facts::default()
+    });
+    let sections = sections.map_err(|name| format!("the prompt section {} has no valid name", name.0))?;
+    Ok(sections.into_iter().map(|(name, text)| (name, Text::from(text))).collect())
+}
+
+fn options(settings: &Settings, warnings: &mut Vec<String>) -> RequestOptions {
+    let idle = settings.http_idle_timeout_ms().unwrap_or_else(|why| {
+        warnings.push(format!("settings: {why}"));
+        Settings::HTTP_IDLE_TIMEOUT_MS
+    });
+    let limit = |ms: u64| (ms > 0).then_some(ms);
+    let long = env::var("PI_CACHE_RETENTION").is_some_and(|value| value == "long");
+    RequestOptions {
+        budgets: settings.thinking_budgets(),
+        cache: if long { CacheRetention::Long } else { CacheRetention::default() },
+        head_timeout_ms: settings.provider_retry().timeout_ms.or_else(|| limit(idle)),
+        idle_timeout_ms: limit(idle),
+        proxy: settings.http_proxy().map(str::to_owned),
+        ..RequestOptions::default()
+    }
+}
+
+fn tool_env(
+    place: &Surroundings,
+    settings: &Settings,
+    session: &Session,
+    model: &Model,
+    level: ThinkingLevel,
+    images: ImageLimits,
+) -> ToolEnv {
+    let shell = env::shell(settings.shell_path(place.home.as_deref()).as_deref());
+    let facts = SessionFacts {
+        id: Some(session.id().to_owned()),
+        file: session.path().map(str::to_owned),
+        provider: Some(model.provider.clone()),
+        model: Some(model.id.clone()),
+        thinking: Some(level.name().to_owned()),
+    };
+    let mut command_env = session_variables(Some(&facts));
+    command_env.push(("PI_CODING_AGENT".into(), Some("true".into())));
+    command_env.push(("AI_AGENT".into(), Some("tau".into())));
+    ToolEnv {
+        cwd: place.cwd.clone(),
+        home: place.home.clone(),
+        shell_error: shell.as_ref().err().cloned(),
+        shell: shell.unwrap_or_default(),
+        command_prefix: settings.shell_command_prefix().map(str::to_owned),
+        command_env,
+        output_dir: outputs::folder(session.id()),
+        images,
+        blind_model: (!model.image_input).then(|| model.id.clone()),
     }
 }

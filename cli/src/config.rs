@@ -1,7 +1,8 @@
 //! Settings, models and credentials as found on disk, and what is wrong with them.
 
 use tau_core::auth::file::AuthFile;
-use tau_core::auth::resolve::{Commands, Facts, Stored, is_configured};
+use tau_core::auth::resolve::{Commands, Facts, Step, Stored, is_configured, resolve};
+use tau_core::model::Model;
 use tau_core::model::catalog::Catalog;
 use tau_core::settings::{ConfigFault, Scope, Settings, Source, load};
 use tau_io_std::sys::env;
@@ -85,15 +86,33 @@ impl Access {
         self.configured(provider, None)
     }
 
-    /// As [`Access::usable`], for the provider that `--api-key` belongs to.
+    /// Whether requests to a model can have credentials; `--api-key` belongs to its provider.
     #[must_use]
-    pub fn usable_with_key(&self, provider: &str) -> bool {
-        self.configured(provider, self.api_key.as_deref())
+    pub fn usable_with_key(&self, model: &Model) -> bool {
+        self.configured(&model.provider, self.api_key.as_deref())
+    }
+
+    /// Why there are no credentials for a model, and what to do.
+    #[must_use]
+    pub fn why_unusable(&self, model: &Model) -> String {
+        match resolve(&self.facts(&model.provider, self.api_key.as_deref(), &Commands::new())) {
+            Step::Failed(fault) => fault.text,
+            _ => format!("there are no credentials for {}", model.provider),
+        }
     }
 
     fn configured(&self, provider: &str, runtime_key: Option<&str>) -> bool {
+        is_configured(&self.facts(provider, runtime_key, &Commands::new()))
+    }
+
+    fn facts<'a>(
+        &'a self,
+        provider: &'a str,
+        runtime_key: Option<&'a str>,
+        commands: &'a Commands,
+    ) -> Facts<'a> {
         let entry = self.auth.as_ref().and_then(|auth| auth.entry(provider));
-        is_configured(&Facts {
+        Facts {
             provider,
             model: None,
             base_url: "",
@@ -101,9 +120,9 @@ impl Access {
             stored: entry.map_or(Stored::None, Stored::Entry),
             config: self.catalog.configured(provider),
             env: &env::var,
-            commands: &Commands::new(),
+            commands,
             auth_path: &self.auth_path,
-        })
+        }
     }
 }
 

@@ -1,21 +1,34 @@
 //! The command line of Tau. A library so that tests reach its pure parts.
 
 pub mod args;
+pub mod bootstrap;
 pub mod choose;
 pub mod config;
 pub mod credentials;
+pub mod file_args;
 pub mod files;
 pub mod list_models;
 pub mod mode;
 pub mod out;
+pub mod outputs;
+pub mod prompt_files;
 pub mod prompts;
+pub mod run;
 pub mod sessions;
+pub mod signals;
 pub mod surroundings;
 pub mod trust;
 pub mod visible;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+
+use args::Args;
+use bootstrap::Base;
+use config::Access;
+use mode::{Mode, Surface};
+use sessions::Refusal;
+use surroundings::Surroundings;
 
 /// Runs the program with the process's arguments.
 #[must_use]
@@ -31,7 +44,72 @@ pub fn main() -> ExitCode {
     if args.help {
         return answer(&args::help::text());
     }
-    ExitCode::SUCCESS
+    let stdin_is_terminal = std::io::stdin().is_terminal();
+    let stdout_is_terminal = std::io::stdout().is_terminal();
+    let mode = Mode::choose(&args, stdin_is_terminal, stdout_is_terminal);
+    let refusals: Vec<String> = args.unknown_texts().chain(not_built(&args, mode)).chain(nonsense(&args)).collect();
+    if !refusals.is_empty() {
+        return fail(refusals);
+    }
+    args.warnings().for_each(out::note);
+    if let Some(wanted) = &args.list_models {
+        return list_models(&args, wanted);
+    }
+    let ready = match bootstrap::prepare(&args, stdin_is_terminal) {
+        Ok(ready) => ready,
+        Err(Refusal::Failed(why)) => return fail([why]),
+        Err(Refusal::Declined(text)) => {
+            out::note(&text);
+            return ExitCode::SUCCESS;
+        }
+    };
+    let surface: Box<dyn Surface + Send> = match mode {
+        Mode::Json => Box::new(mode::json::Json::new(&ready.header)),
+        _ => Box::new(mode::print::Print::new(stdout_is_terminal)),
+    };
+    run::run(ready, surface)
+}
+
+/// Options whose feature this version does not have: said, never ignored.
+fn not_built(args: &Args, mode: Mode) -> impl Iterator<Item = String> {
+    let table = [
+        ("--mode rpc", mode == Mode::Rpc),
+        ("--resume", args.resume),
+        ("--export", args.export.is_some()),
+        ("--models", args.models.is_some()),
+        ("--skill", !args.skills.is_empty()),
+        ("--prompt-template", !args.prompt_templates.is_empty()),
+        ("--extension", !args.extensions.is_empty()),
+        ("--theme", !args.themes.is_empty()),
+        ("--use-theme", args.use_theme.is_some()),
+        ("--tui-mode", args.tui_mode.is_some()),
+    ];
+    let options = table.into_iter().filter(|(_, given)| *given);
+    let options = options.map(|(name, _)| format!("{name} is not part of this version"));
+    let interactive = (mode == Mode::Interactive && args.list_models.is_none()).then(|| {
+        "the terminal interface is not part of this version; `tau -p \"…\"` answers a prompt, `tau --help` tells more"
+            .to_owned()
+    });
+    options.chain(interactive)
+}
+
+/// Options that make no sense as given.
+fn nonsense(args: &Args) -> impl Iterator<Item = String> {
+    let blank_name = args.name.as_ref().is_some_and(|name| name.trim().is_empty());
+    blank_name.then(|| "--name needs a name with at least one visible character".to_owned()).into_iter()
+}
+
+fn list_models(args: &Args, wanted: &args::ListModels) -> ExitCode {
+    let table = || -> Result<String, String> {
+        let Base { place, agent, mut warnings, .. } = Base::read(Surroundings::gather()?, args)?;
+        let access = Access::read(&place, &agent, None, &mut warnings)?;
+        warnings.iter().for_each(|warning| out::note(warning));
+        Ok(list_models::table(&access, wanted))
+    };
+    match table() {
+        Ok(table) => answer(&table),
+        Err(why) => fail([why]),
+    }
 }
 
 /// Writes to stdout; a reader that went away is no failure.
@@ -41,8 +119,6 @@ fn answer(text: &str) -> ExitCode {
 }
 
 fn fail<S: AsRef<str>>(lines: impl IntoIterator<Item = S>) -> ExitCode {
-    for line in lines {
-        let _ = writeln!(std::io::stderr(), "tau: {}", line.as_ref());
-    }
+    lines.into_iter().for_each(|line| out::note(line.as_ref()));
     ExitCode::FAILURE
 }

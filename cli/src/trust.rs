@@ -20,14 +20,11 @@ const PROTECTED: [&str; 8] = [
     "APPEND_SYSTEM.md",
 ];
 
-/// Whether there is anything to decide about. `project` lists `<cwd>/.pi`.
+/// Whether the project brings anything that needs a decision. `project` lists `<cwd>/.pi`.
 #[must_use]
-pub fn needs_decision(place: &Surroundings, project: &Listing) -> bool {
-    let exists = |path: &str| Path::new(path).exists();
-    let own = PROTECTED.iter().any(|name| project.has(name) && exists(&format!("{}/.pi/{name}", place.cwd)));
-    own || ancestors(&place.cwd)
-        .filter(|dir| place.home.as_deref() != Some(dir))
-        .any(|dir| exists(&format!("{}/.agents/skills", dir.trim_end_matches('/'))))
+pub fn is_protected(place: &Surroundings, project: &Listing) -> bool {
+    let exists = |name: &str| Path::new(&format!("{}/.pi/{name}", place.cwd)).exists();
+    PROTECTED.iter().any(|name| project.has(name) && exists(name))
 }
 
 /// The decision: the flag, a saved decision about the folder or the nearest one above, the setting, else no.
@@ -67,6 +64,6 @@ fn saved(place: &Surroundings) -> Result<Option<bool>, String> {
 }
 
 /// A folder and all above it, up to `/`.
-pub(crate) fn ancestors(dir: &str) -> impl Iterator<Item = &str> {
+fn ancestors(dir: &str) -> impl Iterator<Item = &str> {
     Path::new(dir).ancestors().filter_map(Path::to_str)
 }

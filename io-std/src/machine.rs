@@ -51,8 +51,25 @@ pub enum SinkFlow {
     Abort,
 }
 
-/// Takes the events, in order. Called with the engine locked: it must not call the engine.
-pub type Sink<M> = Box<dyn FnMut(&Event, &M) -> SinkFlow + Send>;
+/// Takes the events, in order. Called with the engine locked: it must not call the engine. A closure will do.
+pub trait EventSink<M>: Send {
+    /// Takes one event.
+    fn event(&mut self, event: &Event, machine: &M) -> SinkFlow;
+
+    /// Everything that followed from one input was given: what was kept back for a larger write may leave now.
+    fn drained(&mut self) -> SinkFlow {
+        SinkFlow::Go
+    }
+}
+
+impl<M, F: FnMut(&Event, &M) -> SinkFlow + Send> EventSink<M> for F {
+    fn event(&mut self, event: &Event, machine: &M) -> SinkFlow {
+        self(event, machine)
+    }
+}
+
+/// Where an engine's events go.
+pub type Sink<M> = Box<dyn EventSink<M>>;
 
 /// Answers the ops that need the embedding program. Called on worker threads, without the lock.
 pub struct Handlers {

@@ -98,7 +98,7 @@ fn is_for(header: &Header, cwd: &str) -> bool {
 }
 
 /// Reads the header only.
-fn header(path: &str) -> Option<Header> {
+pub(super) fn header(path: &str) -> Option<Header> {
     let mut file = File::open(path).ok()?.take(HEADER_LIMIT);
     let mut text = Vec::new();
     let mut chunk = [0; 4096];

@@ -1,10 +1,13 @@
 //! Which session a run belongs to (spec 60 §1.1, §1.12; spec 40 §6 step 9), and reading it.
 
 mod find;
+mod fork;
 mod load;
+mod strays;
 
 pub use find::Folder;
 pub use load::load;
+pub use strays::rehome;
 
 use tau_core::entropy::Entropy;
 use tau_core::ids::{UuidV7, is_valid_session_id};
@@ -24,6 +27,24 @@ pub struct Place<'a> {
     /// Wall-clock time.
     pub now: Wall,
 }
+
+/// Why there is no session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Something cannot be done.
+    Failed(String),
+    /// A question was answered with no; nothing is wrong.
+    Declined(String),
+}
+
+impl From<String> for Refusal {
+    fn from(text: String) -> Self {
+        Self::Failed(text)
+    }
+}
+
+/// Asks a question that is answered with yes or no.
+pub type Ask<'a> = &'a dyn Fn(&str) -> bool;
 
 /// The session of a run.
 pub struct Opened {
@@ -51,37 +72,69 @@ impl Place<'_> {
         }
     }
 
-    /// Opens, continues or begins the session the flags ask for.
+    /// Opens, continues, copies or begins the session the flags ask for.
     ///
     /// # Errors
     /// What cannot be done, and what to do instead.
-    pub fn open(&self, args: &Args, rng: &mut Entropy) -> Result<Opened, String> {
+    pub fn open(&self, args: &Args, ask: Ask<'_>, rng: &mut Entropy) -> Result<Opened, Refusal> {
         check_flags(args)?;
         let folder = self.folder(args);
+        let cwd = &self.surroundings.cwd;
+        if let Some(wanted) = &args.fork {
+            let source = match self.find(wanted, &folder) {
+                Found::Here(path) | Found::Elsewhere { path, .. } => path,
+                Found::Nowhere => return Err(unknown(wanted, "--fork").into()),
+            };
+            return Ok(self.copy(&source, &folder, args.session_id.clone(), rng)?);
+        }
         if args.no_session {
             return Ok(self.begin(None, args.session_id.clone(), rng));
         }
-        let cwd = &self.surroundings.cwd;
         if let Some(wanted) = &args.session {
-            let path = self.named(wanted, &folder)?;
-            return self.read(&path, rng);
+            return match self.find(wanted, &folder) {
+                Found::Here(path) => Ok(self.read(&path, rng)?),
+                Found::Elsewhere { path, cwd } => {
+                    if !ask(&format!("session {wanted} belongs to {cwd}. Copy it into a new session here?")) {
+                        let text = format!("nothing was done; --session {path} opens it where it belongs");
+                        return Err(Refusal::Declined(text));
+                    }
+                    Ok(self.copy(&path, &folder, None, rng)?)
+                }
+                Found::Nowhere => Err(unknown(wanted, "--session").into()),
+            };
         }
         if let Some(id) = &args.session_id {
-            return match folder.exact(id, cwd) {
-                Some(path) => self.read(&path, rng),
-                None => {
-                    let mut opened = self.begin(Some(&folder), Some(id.clone()), rng);
-                    opened.note = Some(format!("no session {id} here yet: beginning it"));
-                    Ok(opened)
-                }
-            };
+            if let Some(path) = folder.exact(id, cwd) {
+                return Ok(self.read(&path, rng)?);
+            }
+            let mut opened = self.begin(Some(&folder), Some(id.clone()), rng);
+            opened.note = Some(format!("no session {id} here yet: beginning it"));
+            return Ok(opened);
         }
         if args.continue_last
             && let Some(path) = folder.newest(cwd)
         {
-            return self.read(&path, rng);
+            return Ok(self.read(&path, rng)?);
         }
         Ok(self.begin(Some(&folder), None, rng))
+    }
+
+    fn copy(
+        &self,
+        source: &str,
+        folder: &Folder,
+        id: Option<String>,
+        rng: &mut Entropy,
+    ) -> Result<Opened, String> {
+        if let Some(id) = id.as_ref().filter(|id| folder.exact(id, &self.surroundings.cwd).is_some()) {
+            return Err(format!("--session-id {id}: there is such a session already; choose another id"));
+        }
+        folder.create()?;
+        let id = id.unwrap_or_else(|| UuidV7::default().next(self.now, rng));
+        let header = Header::new(id, self.now, self.surroundings.cwd.clone(), Some(source.to_owned()));
+        let target = format!("{}/{}", folder.path, file_name(&header));
+        fork::fork(source, &target, &header, rng)?;
+        self.read(&target, rng)
     }
 
     fn begin(&self, folder: Option<&Folder>, id: Option<String>, rng: &mut Entropy) -> Opened {
@@ -100,25 +153,28 @@ impl Place<'_> {
         Ok(Opened { session, resumed: true, note: None })
     }
 
-    /// `--session`: a path, else an id or the beginning of one.
-    fn named(&self, wanted: &str, folder: &Folder) -> Result<String, String> {
+    /// A path, else an id or the beginning of one, here first.
+    fn find(&self, wanted: &str, folder: &Folder) -> Found {
         if wanted.contains(['/', '\\']) || wanted.ends_with(".jsonl") {
-            return Ok(self.surroundings.resolve(wanted));
+            return Found::Here(self.surroundings.resolve(wanted));
         }
         let cwd = &self.surroundings.cwd;
         if let Some(path) = folder.exact(wanted, cwd).or_else(|| folder.by_prefix(wanted, cwd)) {
-            return Ok(path);
+            return Found::Here(path);
         }
         let all = format!("{}/sessions", self.surroundings.agent_dir);
-        Err(match find::elsewhere(&all, wanted) {
-            Some((path, home)) => format!(
-                "session {wanted} belongs to {home}; start there, or open its file with --session {path}"
-            ),
-            None => format!(
-                "no session {wanted} was found; `--session` takes a file, an id or the beginning of an id"
-            ),
-        })
+        find::elsewhere(&all, wanted).map_or(Found::Nowhere, |(path, cwd)| Found::Elsewhere { path, cwd })
     }
+}
+
+enum Found {
+    Here(String),
+    Elsewhere { path: String, cwd: String },
+    Nowhere,
+}
+
+fn unknown(wanted: &str, option: &str) -> String {
+    format!("no session {wanted} was found; {option} takes a file, an id or the beginning of an id")
 }
 
 fn check_flags(args: &Args) -> Result<(), String> {
@@ -127,21 +183,26 @@ fn check_flags(args: &Args) -> Result<(), String> {
         ("--continue", args.continue_last),
         ("--resume", args.resume),
     ];
-    if let Some(id) = &args.session_id {
-        if let Some((other, _)) = others.iter().find(|(_, given)| *given) {
-            return Err(format!("--session-id and {other} exclude each other"));
-        }
-        if !is_valid_session_id(id) {
-            return Err(format!(
-                "--session-id {id}: an id has letters, digits, '.', '_' and '-', and begins and ends with a letter or digit"
-            ));
-        }
+    let other = others.iter().find(|(_, given)| *given).map(|(name, _)| *name);
+    if args.fork.is_some()
+        && let Some(other) = other.or_else(|| args.no_session.then_some("--no-session"))
+    {
+        return Err(format!("--fork and {other} exclude each other"));
+    }
+    let Some(id) = &args.session_id else { return Ok(()) };
+    if let Some(other) = other {
+        return Err(format!("--session-id and {other} exclude each other"));
+    }
+    if !is_valid_session_id(id) {
+        return Err(format!(
+            "--session-id {id}: an id has letters, digits, '.', '_' and '-', and begins and ends with a letter or digit"
+        ));
     }
     Ok(())
 }
 
 /// The session folder of a working directory.
-fn folder_name(cwd: &str) -> String {
+pub(crate) fn folder_name(cwd: &str) -> String {
     let inner = cwd.strip_prefix(['/', '\\']).unwrap_or(cwd);
     format!("--{}--", inner.replace(['/', '\\', ':'], "-"))
 }

@@ -135,7 +135,8 @@ impl Desk {
         if let Some(op) = desk.session.flush() {
             cx.out.push(Want::Append(op));
         }
-        if desk.session.tree().is_empty() {
+        let context = desk.session.context();
+        if context.model.is_none() && context.messages.is_empty() {
             let (model, level) = (desk.agent.model().clone(), desk.agent.thinking());
             desk.record(EntryBody::model(&model.provider, &model.id), cx);
             desk.record(EntryBody::thinking(level), cx);

@@ -21,7 +21,7 @@ use tau_core::now::Now;
 use state::State;
 
 use crate::http::Client;
-pub use crate::machine::{Handlers, Machine, Sink, SinkFlow};
+pub use crate::machine::{EventSink, Handlers, Machine, Sink, SinkFlow};
 use crate::sys::clock::Clock;
 use crate::sys::wake::Wake;
 

@@ -60,12 +60,20 @@ impl<M: Machine> State<M> {
     /// Carries out what the machine says until it says nothing more.
     pub(super) fn drain(&mut self, clock: &Clock) {
         let mut inputs = VecDeque::new();
+        let mut shown = false;
         loop {
             while let Some(output) = self.machine.poll() {
+                shown |= matches!(output, Output::Event(_));
                 inputs.extend(self.carry_out(output));
             }
-            let Some(input) = inputs.pop_front() else { break };
-            self.machine.handle(clock.now(), input);
+            if let Some(input) = inputs.pop_front() {
+                self.machine.handle(clock.now(), input);
+            } else if !std::mem::take(&mut shown) {
+                break;
+            } else {
+                let flow = self.sink.drained();
+                inputs.extend(self.follow(flow));
+            }
         }
         // The waiting thread has to know when nothing more comes, and when it would sleep too long.
         if let Some(known) = self.armed {
@@ -89,14 +97,21 @@ impl<M: Machine> State<M> {
                 None
             }
             Output::Cancel { op } => self.cancel(op),
-            Output::Event(event) => match (self.sink)(&event, &self.machine) {
-                SinkFlow::Go => None,
-                SinkFlow::Wake => {
-                    self.wake = true;
-                    None
-                }
-                SinkFlow::Abort => Some(Input::Command(Command::Abort)),
-            },
+            Output::Event(event) => {
+                let flow = self.sink.event(&event, &self.machine);
+                self.follow(flow)
+            }
+        }
+    }
+
+    fn follow(&mut self, flow: SinkFlow) -> Option<Input> {
+        match flow {
+            SinkFlow::Go => None,
+            SinkFlow::Wake => {
+                self.wake = true;
+                None
+            }
+            SinkFlow::Abort => Some(Input::Command(Command::Abort)),
         }
     }
 

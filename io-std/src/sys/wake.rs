@@ -6,11 +6,11 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, write};
 
-/// Counts as signalled from [`wake`](Self::wake) until [`clear`](Self::clear).
+/// Counts as signalled from [`wake`](Self::wake), or from any byte written to [`writer`](Self::writer), until
+/// [`clear`](Self::clear).
 #[derive(Debug)]
 pub struct Wake {
     reader: OwnedFd,
-    #[cfg(not(target_os = "linux"))]
     writer: OwnedFd,
 }
 
@@ -20,32 +20,20 @@ impl Wake {
     /// # Errors
     /// When no descriptor is left.
     pub fn new() -> std::io::Result<Self> {
-        #[cfg(target_os = "linux")]
-        {
-            use rustix::event::{EventfdFlags, eventfd};
-            Ok(Self { reader: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)? })
-        }
-        #[cfg(not(target_os = "linux"))]
-        {
-            use rustix::fs::{OFlags, fcntl_setfl};
-            use rustix::io::{FdFlags, fcntl_setfd};
-            let (reader, writer) = rustix::pipe::pipe()?;
-            for fd in [&reader, &writer] {
-                fcntl_setfd(fd, FdFlags::CLOEXEC)?;
-                fcntl_setfl(fd, OFlags::NONBLOCK)?;
-            }
-            Ok(Self { reader, writer })
-        }
+        let (reader, writer) = pipe()?;
+        Ok(Self { reader, writer })
     }
 
     /// Signals. Safe in a signal handler.
     pub fn wake(&self) {
-        #[cfg(target_os = "linux")]
-        let to = &self.reader;
-        #[cfg(not(target_os = "linux"))]
-        let to = &self.writer;
-        // A full counter or pipe is signalled already.
-        while write(to, &1u64.to_ne_bytes()) == Err(Errno::INTR) {}
+        // A full pipe is signalled already.
+        while write(&self.writer, &[1]) == Err(Errno::INTR) {}
+    }
+
+    /// The end to write to, for those that can only write (signal handlers).
+    #[must_use]
+    pub const fn writer(&self) -> &OwnedFd {
+        &self.writer
     }
 
     /// Forgets earlier signals.
@@ -69,6 +57,24 @@ impl AsFd for Wake {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.reader.as_fd()
     }
+}
+
+#[cfg(target_os = "linux")]
+fn pipe() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    use rustix::pipe::{PipeFlags, pipe_with};
+    pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn pipe() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    use rustix::fs::{OFlags, fcntl_setfl};
+    use rustix::io::{FdFlags, fcntl_setfd};
+    let (reader, writer) = rustix::pipe::pipe()?;
+    for fd in [&reader, &writer] {
+        fcntl_setfd(fd, FdFlags::CLOEXEC)?;
+        fcntl_setfl(fd, OFlags::NONBLOCK)?;
+    }
+    Ok((reader, writer))
 }
 
 /// A duration in the form that `poll` takes.

@@ -1,0 +1,157 @@
+//! Prompts through the machine, one after the other, and an orderly end whatever happens.
+
+use std::collections::VecDeque;
+use std::process::{ExitCode, exit};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tau_core::event::Event;
+use tau_core::hub::Hub;
+use tau_core::input::Command;
+use tau_core::op::Outcome;
+use tau_io_std::driver::{Engine, EventSink, Handlers, Machine, SinkFlow};
+use tau_io_std::sys::clock::Clock;
+use tau_io_std::sys::process::kill_all;
+
+use crate::bootstrap::Ready;
+use crate::mode::Surface;
+use crate::out::note;
+use crate::outputs;
+use crate::prompts::Prompt;
+use crate::signals::Signals;
+
+/// How long an aborted run may take to end; then what it started is killed.
+const ABORT_LIMIT: Duration = Duration::from_secs(4);
+
+type Shown = Arc<Mutex<Box<dyn Surface + Send>>>;
+
+/// Runs everything and ends the process: nothing is torn down that the operating system frees anyway.
+pub fn run(ready: Ready, surface: Box<dyn Surface + Send>) -> ExitCode {
+    for warning in &ready.warnings {
+        note(warning);
+    }
+    let surface: Shown = Arc::new(Mutex::new(surface));
+    let clock = Clock::start();
+    let credentials = ready.credentials;
+    let handlers = Handlers {
+        secret: Box::new(move |op| Outcome::Secret(credentials.resolve(&op))),
+        ..Handlers::default()
+    };
+    let hub = Hub::new(ready.boot, clock.now());
+    let sink = ToSurface(Arc::clone(&surface));
+    let engine = match Engine::new(hub, clock, handlers, Box::new(sink)) {
+        Ok(engine) => engine,
+        Err(e) => return refuse(&format!("the run cannot begin: {e}")),
+    };
+    let signals = match Signals::listen(engine.waker().writer()) {
+        Ok(signals) => signals,
+        Err(e) => return refuse(&format!("signals cannot be handled: {e}")),
+    };
+    let runner = Runner { engine, surface, signals };
+    if let Some(name) = ready.name {
+        runner.engine.command(Command::SetName(name));
+    }
+    let signal = runner.prompts(ready.prompts);
+    let good = lock(&runner.surface).finish();
+    match signal {
+        Some(number) => exit(128 + i32::from(number)),
+        None => exit(i32::from(!good)),
+    }
+}
+
+/// Hands events to the surface, on the thread that made them.
+struct ToSurface(Shown);
+
+impl EventSink<Hub> for ToSurface {
+    fn event(&mut self, event: &Event, _: &Hub) -> SinkFlow {
+        lock(&self.0).on_event(event);
+        SinkFlow::Go
+    }
+
+    fn drained(&mut self) -> SinkFlow {
+        let mut surface = lock(&self.0);
+        let was_closed = surface.is_closed();
+        surface.flush();
+        if surface.is_closed() && !was_closed { SinkFlow::Wake } else { SinkFlow::Go }
+    }
+}
+
+struct Runner {
+    engine: Engine<Hub>,
+    surface: Shown,
+    signals: Signals,
+}
+
+impl Runner {
+    /// One prompt after the other. The signal that ended them early, if one did.
+    fn prompts(&self, prompts: VecDeque<Prompt>) -> Option<u8> {
+        let mut first = true;
+        for Prompt { text, images } in prompts {
+            if lock(&self.surface).is_closed() {
+                break;
+            }
+            self.engine.command(Command::Prompt { text, images });
+            if std::mem::take(&mut first) {
+                // The answer is under way; there is time for housekeeping.
+                outputs::sweep();
+            }
+            if let Some(number) = self.settle() {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// Waits until the run has ended.
+    fn settle(&self) -> Option<u8> {
+        let mut stopping = false;
+        loop {
+            if let Some(number) = self.signals.take() {
+                return Some(self.abort(number));
+            }
+            if self.engine.with(Machine::is_idle) {
+                return None;
+            }
+            if !stopping && lock(&self.surface).is_closed() {
+                // Nobody reads any more: what is under way is completed and stored, nothing new is begun.
+                stopping = true;
+                self.engine.command(Command::GracefulStop);
+            }
+            self.engine.wait();
+        }
+    }
+
+    /// Ends the run after a signal. A second one ends the process at once, and so does a run that does not end.
+    fn abort(&self, number: u8) -> u8 {
+        thread::spawn(move || {
+            thread::sleep(ABORT_LIMIT);
+            leave(number);
+        });
+        if !self.engine.command_within(Command::Abort, ABORT_LIMIT) {
+            leave(number);
+        }
+        while !self.engine.with(Machine::is_idle) {
+            self.engine.wait();
+            if let Some(second) = self.signals.take() {
+                leave(second);
+            }
+        }
+        number
+    }
+}
+
+/// Kills what the tools started and is gone.
+fn leave(number: u8) -> ! {
+    kill_all();
+    exit(128 + i32::from(number));
+}
+
+fn refuse(text: &str) -> ExitCode {
+    note(text);
+    ExitCode::FAILURE
+}
+
+fn lock(surface: &Shown) -> MutexGuard<'_, Box<dyn Surface + Send>> {
+    surface.lock().unwrap_or_else(PoisonError::into_inner)
+}
