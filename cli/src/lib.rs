@@ -47,7 +47,8 @@ pub fn main() -> ExitCode {
     let stdin_is_terminal = std::io::stdin().is_terminal();
     let stdout_is_terminal = std::io::stdout().is_terminal();
     let mode = Mode::choose(&args, stdin_is_terminal, stdout_is_terminal);
-    let refusals: Vec<String> = args.unknown_texts().chain(not_built(&args, mode)).chain(nonsense(&args)).collect();
+    let refusals: Vec<String> =
+        args.unknown_texts().chain(not_built(&args, mode)).chain(nonsense(&args)).collect();
     if !refusals.is_empty() {
         return fail(refusals);
     }

@@ -15,7 +15,8 @@ use tau_io_std::sys::fault;
 /// # Errors
 /// When the source is no session, or the target cannot be written.
 pub(super) fn fork(source: &str, target: &str, header: &Header, rng: &mut Entropy) -> Result<(), String> {
-    let bytes = fs::read(source).map_err(|e| format!("the session cannot be copied: {}", fault::of(&e, source)))?;
+    let bytes =
+        fs::read(source).map_err(|e| format!("the session cannot be copied: {}", fault::of(&e, source)))?;
     let current = migrate::rewrite(&bytes, rng).unwrap_or(bytes);
     let mut records = current.split(|byte| *byte == b'\n').filter(is_record);
     if !records.next().is_some_and(is_header) {
