@@ -22,6 +22,10 @@ pub fn table(access: &Access, wanted: &ListModels) -> String {
     };
     let mut models: Vec<Model> =
         entries.iter().filter(|entry| is_usable(entry.provider)).map(|entry| entry.model()).collect();
+    // The demo is no model to work with; it is shown when there is nothing else.
+    if models.iter().any(|model| model.api != "demo") {
+        models.retain(|model| model.api != "demo");
+    }
     if models.is_empty() {
         return "no model can be used: no provider has credentials\n".into();
     }

@@ -19,6 +19,7 @@ impl Agent {
             if core::mem::replace(&mut run.started, true) {
                 return None;
             }
+            // What the first bytes told besides is not part of the beginning: `partial` may be ahead of the event.
             let head = AssistantMessage {
                 content: Vec::new(),
                 stop_reason: StopReason::Pending,
@@ -26,9 +27,6 @@ impl Agent {
                 api: partial.api.clone(),
                 provider: partial.provider.clone(),
                 model: partial.model.clone(),
-                response_model: partial.response_model.clone(),
-                response_id: partial.response_id.clone(),
-                usage: partial.usage,
                 timestamp: partial.timestamp,
                 ..AssistantMessage::default()
             };

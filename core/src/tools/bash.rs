@@ -10,7 +10,7 @@ use super::script::{ABORTED, details};
 use super::{Slot, ToolCx, ToolEnv, ToolInput, ToolMachine, ToolOutput, ToolStep, args};
 use crate::fault::{FaultKind, IoFault};
 use crate::input::Reply;
-use crate::json::{Value, write_f64};
+use crate::json::{Map, Value, write_f64};
 use crate::now::Mono;
 use crate::op::{Op, Outcome, ProcExit, ProcSpec, SpillSpec};
 use crate::text::clean::clean;
@@ -282,7 +282,8 @@ fn spec(env: &ToolEnv, command: &str) -> ProcSpec {
 /// An intermediate result: the whole snapshot, not a difference.
 fn partial(shot: Snapshot) -> ToolOutput {
     let facts = shot.tail.cut_by.map(|_| ("truncation", shot.tail.to_value()));
-    ToolOutput { details: details(facts), ..ToolOutput::text(shot.tail.content) }
+    let details = details(facts).unwrap_or_else(|| Value::Object(Map::new()));
+    ToolOutput { details: Some(details), ..ToolOutput::text(shot.tail.content) }
 }
 
 /// What is not shown, and where all of it is.
