@@ -6,3 +6,4 @@
 pub mod files;
 mod skills;
 pub mod system;
+pub mod templates;

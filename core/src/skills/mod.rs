@@ -1,5 +1,6 @@
 //! Skills: task instructions that a model loads when it needs them (spec 50 §9).
 
+pub mod command;
 pub mod frontmatter;
 mod yaml;
 mod yaml_flow;

@@ -2,6 +2,7 @@
 
 mod args;
 mod bash;
+mod commands;
 mod edit;
 mod fs_tools;
 mod output;
@@ -33,6 +34,8 @@ pub const FILES: &[VectorFile] = &[
     file("read", read::read),
     file("shell-env", selection::shell_env),
     file("tool-selection", selection::tool_selection),
+    file("skill-command", commands::skill_command),
+    file("templates", commands::templates),
     file("truncate", text::truncate),
     file("user-bash", text::user_bash),
     file("tool-args", args::checked),
