@@ -8,12 +8,14 @@
 //! | [`context`] | what the model sees at a leaf |
 //! | [`reader`] | a file in chunks, tolerant, only what is needed is decoded |
 //! | [`store`] | a session and what must be written |
+//! | [`info`] | what a list shows about a file; finding a header |
 //! | [`migrate`] | files of older versions |
 
 pub mod context;
 pub mod decode;
 pub mod entry;
 mod head;
+pub mod info;
 pub mod migrate;
 pub mod reader;
 pub mod store;
@@ -22,4 +24,5 @@ pub mod tree;
 pub use context::Context;
 pub use entry::{EntryBody, EntryKind, Header, ModelRef};
 pub use reader::{FileRange, Loading, OpenError, Reader, Want, open};
+pub use info::{InfoReader, SessionInfo};
 pub use store::{AppendPlan, Session, file_name};
