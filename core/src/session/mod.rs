@@ -23,6 +23,6 @@ pub mod tree;
 
 pub use context::Context;
 pub use entry::{EntryBody, EntryKind, Header, ModelRef};
-pub use reader::{FileRange, Loading, OpenError, Reader, Want, open};
 pub use info::{InfoReader, SessionInfo};
+pub use reader::{FileRange, Loading, OpenError, Reader, Want, open};
 pub use store::{AppendPlan, Session, file_name};

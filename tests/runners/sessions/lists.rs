@@ -1,6 +1,7 @@
 //! Lists of sessions and the choice among them.
 
 use std::fs::{self, File};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
@@ -19,6 +20,19 @@ fn info(text: &str, mtime: Wall) -> Option<SessionInfo> {
     let mut reader = InfoReader::default();
     text.as_bytes().chunks(13).for_each(|chunk| reader.feed(chunk));
     reader.finish(mtime)
+}
+
+/// An absolute path without dots and doubled separators.
+fn normal(path: &str) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in Path::new(path).components() {
+        if part == Component::ParentDir {
+            out.pop();
+        } else {
+            out.push(part)
+        }
+    }
+    out
 }
 
 /// `session-info`
@@ -53,7 +67,11 @@ pub fn selection(_: &Value, case: &Value) -> Result<(), String> {
         let (text, path) = (content(file), dir.path().join(name));
         fs::write(&path, &text).map_err(|e| e.to_string())?;
         let time = SystemTime::UNIX_EPOCH + Duration::from_millis(mtime.0.unsigned_abs());
-        File::options().write(true).open(&path).and_then(|f| f.set_modified(time)).map_err(|e| e.to_string())?;
+        File::options()
+            .write(true)
+            .open(&path)
+            .and_then(|f| f.set_modified(time))
+            .map_err(|e| e.to_string())?;
         if name.ends_with(".jsonl")
             && let Some(info) = info(&text, mtime)
         {
@@ -65,7 +83,7 @@ pub fn selection(_: &Value, case: &Value) -> Result<(), String> {
     let base = |path: Option<String>| path.and_then(|p| p.rsplit('/').next().map(str::to_owned));
     let ids = input["ids"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let found: Value = ids.map(|id| (id.to_owned(), json!(base(folder.exact(id, cwd))))).collect();
-    let here = listed.iter().filter(|(info, _)| folder.holds(&info.cwd, cwd));
+    let here = listed.iter().filter(|(info, _)| normal(&info.cwd) == Path::new(cwd));
     same(
         &case["expected"],
         &json!({

@@ -5,6 +5,7 @@ mod framing;
 mod initial_message;
 mod json_event;
 mod paths;
+mod lists;
 mod store;
 
 pub use store::context;
@@ -22,6 +23,8 @@ pub const FILES: &[VectorFile] = &[
     file("leaf-tree-labels", store::leaf_tree),
     file("malformed-files", store::malformed),
     file("migration", store::migration),
+    file("session-info", lists::picker_info),
+    file("session-selection", lists::selection),
     file("session-id-validation", store::session_id),
     file("cwd-encoding", paths::posix),
     file("cwd-encoding-windows", paths::windows),

@@ -7,9 +7,11 @@ use tau_core::entropy::Entropy;
 use tau_core::ids::is_valid_session_id;
 use tau_core::json::{self, Writer};
 use tau_core::message::Message;
+use tau_core::now::Wall;
 use tau_core::session::entry::EntryLine;
+use tau_core::session::info::find_header;
 use tau_core::session::tree::{Slot, Tree};
-use tau_core::session::{Context, OpenError, Reader, Session, Want, migrate, open};
+use tau_core::session::{Context, InfoReader, OpenError, Reader, Session, Want, migrate, open};
 use tau_tests::compare::same;
 use tau_tests::masks::Bindings;
 use tau_tests::messages::{value, values};
@@ -168,6 +170,7 @@ pub fn malformed(doc: &Value, case: &Value) -> Result<(), String> {
         return Err("the result depends on the chunks".into());
     }
     same(&expected_outcome(expected)?, &whole)?;
+    shown(expected, &bytes)?;
     let opened = open_all(&bytes, Want::Everything);
     match opened {
         Err(_) => same(&expected["open"], &json!({"ok": false, "error": "not-a-session"})),
@@ -193,6 +196,26 @@ pub fn malformed(doc: &Value, case: &Value) -> Result<(), String> {
             Bindings::default().check("$", &expected["open"], &got)
         }
     }
+}
+
+/// What lists and look-ups make of the file.
+fn shown(expected: &Value, bytes: &[u8]) -> Result<(), String> {
+    const LIMIT: usize = 1 << 20;
+    let start = &bytes[..bytes.len().min(LIMIT)];
+    let header = find_header(start, true).flatten();
+    let mut list = InfoReader::default();
+    list.feed(bytes);
+    let info = list.finish(Wall(0));
+    for (key, got) in [
+        ("discoverableAsRecent", header.is_some()),
+        ("listed", info.is_some()),
+        ("listedForCwdW", info.is_some_and(|info| info.cwd == "/w")),
+    ] {
+        if expected[key] != got {
+            return Err(format!("{key}: expected {}, got {got}", expected[key]));
+        }
+    }
+    Ok(())
 }
 
 fn expected_outcome(expected: &Value) -> Result<Value, String> {
