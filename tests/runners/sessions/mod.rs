@@ -4,8 +4,8 @@ mod cli_args;
 mod framing;
 mod initial_message;
 mod json_event;
-mod paths;
 mod lists;
+mod paths;
 mod store;
 
 pub use store::context;
