@@ -108,7 +108,8 @@ pub(super) fn adapt(
 struct Pairing {
     out: Vec<Arc<Message>>,
     open: Option<Arc<Message>>,
-    answered: HashSet<String>,
+    /// Results since then.
+    answers: Vec<Arc<Message>>,
     held: Vec<Arc<Message>>,
     now_ms: i64,
 }
@@ -122,8 +123,8 @@ impl Pairing {
     }
 
     fn answer(&mut self, message: Arc<Message>) {
-        if let (Some(_), Message::ToolResult(result)) = (&self.open, &*message) {
-            self.answered.insert(result.tool_call_id.clone());
+        if self.open.is_some() {
+            self.answers.push(Arc::clone(&message));
         }
         self.out.push(message);
     }
@@ -136,12 +137,22 @@ impl Pairing {
     /// Answers what is still open and lets the held system messages follow.
     fn close(&mut self, memo: &mut Memo) {
         if let Some(open) = self.open.take() {
-            let calls = open.as_assistant().into_iter().flat_map(AssistantMessage::tool_calls);
-            for (nth, call) in calls.enumerate().filter(|(_, call)| !self.answered.contains(&call.id)) {
-                self.out.push(answer_to(&open, nth, call, self.now_ms, memo));
+            let calls = || open.as_assistant().into_iter().flat_map(AssistantMessage::tool_calls).enumerate();
+            let answers = || {
+                self.answers.iter().filter_map(|message| match &**message {
+                    Message::ToolResult(result) => Some(result.tool_call_id.as_str()),
+                    _ => None,
+                })
+            };
+            // The usual case needs no set: every call has its answer, in order.
+            if !answers().eq(calls().map(|(_, call)| call.id.as_str())) {
+                let answered: HashSet<&str> = answers().collect();
+                for (nth, call) in calls().filter(|(_, call)| !answered.contains(call.id.as_str())) {
+                    self.out.push(answer_to(&open, nth, call, self.now_ms, memo));
+                }
             }
         }
-        self.answered.clear();
+        self.answers.clear();
         self.out.append(&mut self.held);
     }
 }
