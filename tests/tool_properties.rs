@@ -1,5 +1,7 @@
 //! Properties of the tools' pure parts against naive references.
 
+#![allow(clippy::expect_used)]
+
 use proptest::prelude::*;
 use tau_core::text::truncate::{Limits, truncate_tail};
 use tau_core::tools::diff::Rows;

@@ -49,7 +49,7 @@ impl Rows {
     /// Compares two texts in full.
     #[must_use]
     pub fn between(old: &str, new: &str) -> Self {
-        let mut out = Self { rows: Vec::new(), old_lfs: lfs(old.as_bytes()), new_lfs: lfs(new.as_bytes()) };
+        let mut out = Self::default();
         out.compare(old.as_bytes(), new.as_bytes());
         out
     }
@@ -83,14 +83,17 @@ impl Rows {
     }
 
     fn far(&mut self, text: &[u8]) {
-        let open = usize::from(text.last().is_some_and(|b| *b != b'\n'));
-        let lines = lfs(text) + open;
-        if lines > 0 {
-            self.rows.push(Row::Far(lines));
+        let (closed, open) = (lfs(text), usize::from(text.last().is_some_and(|b| *b != b'\n')));
+        self.old_lfs += closed;
+        self.new_lfs += closed;
+        if closed + open > 0 {
+            self.rows.push(Row::Far(closed + open));
         }
     }
 
     fn compare(&mut self, old: &[u8], new: &[u8]) {
+        self.old_lfs += lfs(old);
+        self.new_lfs += lfs(new);
         let old: Vec<&[u8]> = old.split_inclusive(|b| *b == b'\n').collect();
         let new: Vec<&[u8]> = new.split_inclusive(|b| *b == b'\n').collect();
         let (mut o, mut n) = (old.iter(), new.iter());

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::edit_apply::{Applied, apply};
 use super::edit_match::EditError;
-use super::place;
+use super::place::{self, Candidates};
 use super::script::{Next, Script, Scripted, details};
 use super::{ToolEnv, ToolMachine, ToolOutput, args};
 use crate::fault::IoFault;
@@ -24,7 +24,7 @@ pub(super) fn machine(args: Arc<Value>) -> Box<dyn ToolMachine> {
     Box::new(Scripted::new(EditCall {
         args,
         at: At::Key,
-        path: String::new(),
+        path: Candidates::default(),
         lane: Lane::Keys,
         output: None,
     }))
@@ -33,7 +33,7 @@ pub(super) fn machine(args: Arc<Value>) -> Box<dyn ToolMachine> {
 struct EditCall {
     args: Arc<Value>,
     at: At,
-    path: String,
+    path: Candidates,
     lane: Lane,
     /// The result, told once the file is written.
     output: Option<ToolOutput>,
@@ -55,11 +55,11 @@ impl Script for EditCall {
         if self.pairs().is_none_or(|pairs| pairs.is_empty()) {
             return Next::fail(EditError::NoEdits.message(self.given(), 0));
         }
-        match place::resolve(env, self.given()) {
+        match Candidates::to_change(env, self.given()) {
             Ok(path) => self.path = path,
             Err(why) => return Next::fail(format!("Cannot edit {}: {why}", self.given())),
         }
-        Next::Ask(Lane::Keys, Op::Fs(FsOp::Stat { path: self.path.clone() }))
+        self.ask_key()
     }
 
     fn resume(&mut self, _: &ToolEnv, result: Result<Outcome, IoFault>) -> Next {
@@ -69,8 +69,9 @@ impl Script for EditCall {
                 EntryKind::Other => self.fail("it is a device, socket or pipe"),
                 EntryKind::File | EntryKind::Broken => self.read(meta.real),
             },
+            (At::Key, Err(fault)) if self.path.advance(&fault) => self.ask_key(),
             // Nothing is there yet; a call that waits in the lane before this one may create it.
-            (At::Key, Err(fault)) if place::missing(&fault) => self.read(self.path.clone()),
+            (At::Key, Err(fault)) if place::missing(&fault) => self.read(self.path.current().into()),
             (At::Content, Ok(Outcome::Bytes(file))) => self.change(file),
             (At::Written, Ok(_)) => Next::Done(self.output.take().unwrap_or_default()),
             (_, Err(fault)) => self.fail(&fault.detail),
@@ -94,10 +95,14 @@ impl EditCall {
         Next::fail(format!("Cannot edit {}: {why}.", self.given()))
     }
 
+    fn ask_key(&self) -> Next {
+        Next::Ask(Lane::Keys, Op::Fs(FsOp::Stat { path: self.path.current().into() }))
+    }
+
     fn read(&mut self, key: String) -> Next {
         self.lane = Lane::Path(key);
         self.at = At::Content;
-        Next::Ask(self.lane.clone(), Op::Fs(FsOp::Read { path: self.path.clone(), limit: MAX_FILE }))
+        Next::Ask(self.lane.clone(), Op::Fs(FsOp::Read { path: self.path.current().into(), limit: MAX_FILE }))
     }
 
     fn change(&mut self, file: Vec<u8>) -> Next {
@@ -114,7 +119,7 @@ impl EditCall {
                     ..ToolOutput::text(format!("Made {count} {noun} in {path}."))
                 });
                 self.at = At::Written;
-                let (path, bytes) = (self.path.clone(), Arc::new(bytes));
+                let (path, bytes) = (self.path.current().into(), Arc::new(bytes));
                 Next::Ask(self.lane.clone(), Op::Fs(FsOp::Write { path, bytes, how: WriteHow::Through }))
             }
             Err(error) => {

@@ -28,7 +28,7 @@ struct Find {
 
 impl Script for Find {
     fn begin(&mut self, env: &ToolEnv) -> Next {
-        match Candidates::new(env, args::text(&self.args, "path").unwrap_or_default()) {
+        match Candidates::to_read(env, args::text(&self.args, "path").unwrap_or_default()) {
             Ok(root) => self.root.insert(root),
             Err(why) => return Next::fail(format!("Cannot search the folder: {why}")),
         };

@@ -34,7 +34,7 @@ struct Grep {
 
 impl Script for Grep {
     fn begin(&mut self, env: &ToolEnv) -> Next {
-        match Candidates::new(env, args::text(&self.args, "path").unwrap_or_default()) {
+        match Candidates::to_read(env, args::text(&self.args, "path").unwrap_or_default()) {
             Ok(root) => self.root.insert(root),
             Err(why) => return Next::fail(format!("Cannot search: {why}")),
         };

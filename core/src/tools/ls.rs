@@ -29,7 +29,7 @@ struct Ls {
 
 impl Script for Ls {
     fn begin(&mut self, env: &ToolEnv) -> Next {
-        match Candidates::new(env, args::text(&self.args, "path").unwrap_or_default()) {
+        match Candidates::to_read(env, args::text(&self.args, "path").unwrap_or_default()) {
             Ok(path) => self.path.insert(path),
             Err(why) => return Next::fail(format!("Cannot list the folder: {why}")),
         };

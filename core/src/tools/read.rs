@@ -35,7 +35,7 @@ impl Script for Read {
             Some(n) if n < 0.0 => return Next::fail(format!("limit must not be negative, got {n}.")),
             limit => self.max_lines = limit.map(args::whole),
         }
-        match Candidates::new(env, self.given()) {
+        match Candidates::to_read(env, self.given()) {
             Ok(path) => self.path.insert(path),
             Err(why) => return Next::fail(format!("Cannot read {}: {why}", self.given())),
         };

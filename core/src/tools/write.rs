@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::place;
+use super::place::{self, Candidates};
 use super::script::{Next, Script, Scripted};
 use super::{ToolEnv, ToolMachine, ToolOutput, args};
 use crate::fault::IoFault;
@@ -18,7 +18,7 @@ pub(super) fn machine(args: Arc<Value>) -> Box<dyn ToolMachine> {
     Box::new(Scripted::new(Write {
         args,
         at: At::Key,
-        path: String::new(),
+        path: Candidates::default(),
         lane: Lane::Keys,
         bytes: Arc::default(),
     }))
@@ -27,7 +27,7 @@ pub(super) fn machine(args: Arc<Value>) -> Box<dyn ToolMachine> {
 struct Write {
     args: Arc<Value>,
     at: At,
-    path: String,
+    path: Candidates,
     lane: Lane,
     bytes: Arc<Vec<u8>>,
 }
@@ -47,11 +47,11 @@ enum At {
 
 impl Script for Write {
     fn begin(&mut self, env: &ToolEnv) -> Next {
-        match place::resolve(env, self.given()) {
+        match Candidates::to_change(env, self.given()) {
             Ok(path) => self.path = path,
             Err(why) => return Next::fail(format!("Cannot write {}: {why}", self.given())),
         }
-        Next::Ask(Lane::Keys, Op::Fs(FsOp::Stat { path: self.path.clone() }))
+        self.ask_key()
     }
 
     fn resume(&mut self, _: &ToolEnv, result: Result<Outcome, IoFault>) -> Next {
@@ -61,10 +61,11 @@ impl Script for Write {
                 EntryKind::Other => self.fail("it is a device, socket or pipe"),
                 EntryKind::File | EntryKind::Broken => self.enter(meta.real),
             },
-            (At::Key, Err(fault)) if place::missing(&fault) => self.enter(self.path.clone()),
+            (At::Key, Err(fault)) if self.path.advance(&fault) => self.ask_key(),
+            (At::Key, Err(fault)) if place::missing(&fault) => self.enter(self.path.current().into()),
             (At::First, Err(fault)) if place::missing(&fault) => {
                 self.at = At::Parents;
-                let path = place::parent(&self.path).into();
+                let path = place::parent(self.path.current());
                 Next::Ask(self.lane.clone(), Op::Fs(FsOp::MkdirAll { path }))
             }
             (At::Parents, Ok(_)) => self.write(At::Second),
@@ -87,6 +88,10 @@ impl Write {
         Next::fail(format!("Cannot write {}: {why}.", self.given()))
     }
 
+    fn ask_key(&self) -> Next {
+        Next::Ask(Lane::Keys, Op::Fs(FsOp::Stat { path: self.path.current().into() }))
+    }
+
     fn enter(&mut self, key: String) -> Next {
         self.lane = Lane::Path(key);
         self.bytes = Arc::new(args::text(&self.args, "content").unwrap_or_default().as_bytes().to_vec());
@@ -95,7 +100,7 @@ impl Write {
 
     fn write(&mut self, at: At) -> Next {
         self.at = at;
-        let (path, bytes) = (self.path.clone(), self.bytes.clone());
+        let (path, bytes) = (self.path.current().into(), self.bytes.clone());
         Next::Ask(self.lane.clone(), Op::Fs(FsOp::Write { path, bytes, how: WriteHow::Through }))
     }
 }
