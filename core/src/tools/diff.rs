@@ -57,11 +57,7 @@ impl Rows {
     /// Compares a text with what its (sorted, disjoint) replacements make of it.
     #[must_use]
     pub fn around(old: &[u8], replacements: &[Replacement<'_>]) -> Self {
-        let old_lfs = lfs(old);
-        let removed: usize =
-            replacements.iter().map(|r| lfs(old.get(r.start..r.end).unwrap_or_default())).sum();
-        let added: usize = replacements.iter().map(|r| lfs(r.text.as_bytes())).sum();
-        let mut out = Self { rows: Vec::new(), old_lfs, new_lfs: old_lfs - removed + added };
+        let mut out = Self::default();
         let (mut rest, mut at) = (replacements, 0);
         while let Some(first) = rest.first() {
             let from = lines_before(old, first.start, WINDOW).max(at);
