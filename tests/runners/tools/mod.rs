@@ -5,6 +5,7 @@ mod bash;
 mod commands;
 mod edit;
 mod fs_tools;
+mod initial;
 mod output;
 mod paths;
 mod prompt;
@@ -31,6 +32,7 @@ pub const FILES: &[VectorFile] = &[
     file("fuzzy-normalize", edit::fuzzy_normalize),
     file("image", read::image),
     file("output-accumulator", output::output_accumulator),
+    file("initial-message", initial::initial_message),
     file("read", read::read),
     file("shell-env", selection::shell_env),
     file("tool-selection", selection::tool_selection),
