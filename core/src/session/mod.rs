@@ -8,12 +8,14 @@
 //! | [`context`] | what the model sees at a leaf |
 //! | [`reader`] | a file in chunks, tolerant, only what is needed is decoded |
 //! | [`store`] | a session and what must be written |
+//! | [`fork`] | copies: a branch, a whole file, an export |
 //! | [`info`] | what a list shows about a file; finding a header |
 //! | [`migrate`] | files of older versions |
 
 pub mod context;
 pub mod decode;
 pub mod entry;
+pub mod fork;
 mod head;
 pub mod info;
 pub mod migrate;

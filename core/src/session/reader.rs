@@ -462,7 +462,8 @@ impl Loading {
     }
 }
 
-const fn is_needed(kind: EntryKind) -> bool {
+/// Kinds whose bodies a context shows and that are not decoded at once.
+pub(super) const fn is_needed(kind: EntryKind) -> bool {
     kind.is_message() || matches!(kind, EntryKind::CustomMessage)
 }
 

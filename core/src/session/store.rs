@@ -14,9 +14,9 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::context::Context;
+use super::context::{Context, select};
 use super::entry::{BranchSummaryEntry, ContextEdit, EntryBody, EntryKind, EntryLine, Header, Label};
-use super::reader::FileRange;
+use super::reader::{FileRange, is_needed};
 use super::tree::{NewNode, Node, Place, Slot, Tree};
 use crate::entropy::Entropy;
 use crate::fault::Fault;
@@ -266,12 +266,19 @@ impl Session {
     /// Moves the leaf to an entry, or before the first one.
     ///
     /// # Errors
-    /// `unknown_entry`; the leaf stays where it is.
+    /// `unknown_entry`; `not_read` when the entry's branch was left in the file: read the session with
+    /// [`Want::Everything`](super::Want) first. The leaf stays where it is.
     pub fn branch(&mut self, target_id: Option<&str>) -> Result<(), Fault> {
         let leaf = match target_id {
             Some(id) => Some(self.tree.find(id).ok_or_else(|| unknown_entry(id))?),
             None => None,
         };
+        let unread = |slot: Slot| {
+            self.tree.node(slot).is_some_and(|node| node.body().is_none() && is_needed(node.kind()))
+        };
+        if select(&self.tree, &self.tree.path(leaf)).into_iter().any(unread) {
+            return Err(Fault::new("not_read", "That branch has not been read yet; open the session anew."));
+        }
         self.tree.set_leaf(leaf);
         self.context = Context::build(&self.tree, leaf);
         Ok(())

@@ -1,6 +1,7 @@
 //! Vectors of `sessions/`.
 
 mod cli_args;
+mod fork;
 mod framing;
 mod initial_message;
 mod json_event;
@@ -23,6 +24,7 @@ pub const FILES: &[VectorFile] = &[
     file("leaf-tree-labels", store::leaf_tree),
     file("malformed-files", store::malformed),
     file("migration", store::migration),
+    file("fork-branch", fork::run),
     file("session-info", lists::picker_info),
     file("session-selection", lists::selection),
     file("session-id-validation", store::session_id),
