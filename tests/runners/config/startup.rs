@@ -63,7 +63,7 @@ fn recorded(session: &Value) -> Option<Recorded<'_>> {
 pub fn selection(doc: &Value, case: &Value) -> Result<(), String> {
     let input = &case["input"];
     let args = args(input)?;
-    let models = input.get("models").unwrap_or(&doc["fixtureModels"]);
+    let models = input.get("models").unwrap_or_else(|| &doc["fixtureModels"]);
     let text = (!models.is_null()).then(|| json!({ "providers": models }).to_string());
     let catalog = Catalog::load("models.json", Ok(text.as_deref()));
     let global = input.get("settings").unwrap_or(&Value::Null);
