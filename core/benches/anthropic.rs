@@ -2,7 +2,7 @@
 //!
 //! Throughput of decoders counts bytes on the wire. `turn` is one more turn on top of a history that was sent before.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::expect_used)]
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn reply(block: &str, delta: impl Fn(usize) -> String, count: usize) -> Vec<u8> 
 fn text_reply() -> Vec<u8> {
     let words = "lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore ";
     let delta = |n: usize| {
-        format!(r#"{{"type":"text_delta","text":"{}"}}"#, &words[..if n % 9 == 0 { 40 } else { 99 }])
+        format!(r#"{{"type":"text_delta","text":"{}"}}"#, &words[..if n.is_multiple_of(9) { 40 } else { 99 }])
     };
     reply(r#"{"type":"text","text":""}"#, delta, 100_000)
 }
@@ -51,7 +51,9 @@ fn call_reply() -> Vec<u8> {
     let delta = |n: usize| match n {
         0 => r#"{"type":"input_json_delta","partial_json":"{\"path\":\"a\",\"content\":\""}"#.to_owned(),
         109_999 => r#"{"type":"input_json_delta","partial_json":"\"}"}"#.to_owned(),
-        _ if n % 12 == 0 => r#"{"type":"input_json_delta","partial_json":"line of code\\n"}"#.to_owned(),
+        _ if n.is_multiple_of(12) => {
+            r#"{"type":"input_json_delta","partial_json":"line of code\\n"}"#.to_owned()
+        }
         _ => r#"{"type":"input_json_delta","partial_json":"let value = 17;   "}"#.to_owned(),
     };
     reply(r#"{"type":"tool_use","id":"t","name":"write","input":{}}"#, delta, 110_000)

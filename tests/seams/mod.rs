@@ -23,7 +23,7 @@ pub fn check(folder: &Path, case: &Value) -> Result<usize, String> {
         } else if name == "call.json" {
             edit::check(folder, case, &bytes)
         } else if name.ends_with(".json") && name != "expected.json" {
-            history::check(case, &bytes)
+            history::check(folder, case, &bytes)
         } else {
             Ok(0)
         };
