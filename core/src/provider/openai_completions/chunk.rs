@@ -10,6 +10,7 @@ use core::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::json::{self, Value};
 
@@ -43,6 +44,29 @@ impl<'de: 'a, 'a> Deserialize<'de> for Str<'a> {
     }
 }
 
+/// Any JSON, not read yet: chunks that have it are rare.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Any<'a> {
+    Text(&'a str),
+    Value(&'a Value),
+}
+
+impl Any<'_> {
+    /// The value.
+    pub(super) fn read(self) -> Value {
+        match self {
+            Self::Text(text) => json::parse(text).unwrap_or_default(),
+            Self::Value(value) => value.clone(),
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Any<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(|raw| Self::Text(raw.get()))
+    }
+}
+
 /// A chunk.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Chunk<'a> {
@@ -52,10 +76,10 @@ pub(super) struct Chunk<'a> {
     pub(super) model: Option<Str<'a>>,
     #[serde(borrow, default)]
     pub(super) choices: First<'a>,
-    #[serde(default)]
-    pub(super) usage: Option<Value>,
-    #[serde(default)]
-    pub(super) error: Option<Value>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<Any<'a>>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<Any<'a>>,
 }
 
 /// The first of the choices; the others are not read.
@@ -92,8 +116,8 @@ pub(super) struct Choice<'a> {
     pub(super) delta: Option<Delta<'a>>,
     #[serde(borrow, default)]
     pub(super) finish_reason: Option<Str<'a>>,
-    #[serde(default)]
-    pub(super) usage: Option<Value>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<Any<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -106,8 +130,8 @@ pub(super) struct Delta<'a> {
     pub(super) reasoning: Option<Str<'a>>,
     #[serde(borrow, default)]
     pub(super) reasoning_text: Option<Str<'a>>,
-    #[serde(default)]
-    pub(super) reasoning_details: Option<Vec<Value>>,
+    #[serde(borrow, default)]
+    pub(super) reasoning_details: Option<Any<'a>>,
     #[serde(borrow, default)]
     pub(super) tool_calls: Few<CallDelta<'a>>,
 }
@@ -210,8 +234,8 @@ impl<'a> Chunk<'a> {
             id: text(map.get("id")),
             model: text(map.get("model")),
             choices: First(choice.map(choice_of)),
-            usage: map.get("usage").filter(|usage| usage.is_object()).cloned(),
-            error: map.get("error").cloned(),
+            usage: any(map.get("usage")),
+            error: any(map.get("error")),
         })
     }
 }
@@ -220,7 +244,7 @@ fn choice_of(value: &Value) -> Choice<'_> {
     Choice {
         delta: value.get("delta").map(delta_of),
         finish_reason: text(value.get("finish_reason")),
-        usage: value.get("usage").filter(|usage| usage.is_object()).cloned(),
+        usage: any(value.get("usage")),
     }
 }
 
@@ -231,7 +255,7 @@ fn delta_of(value: &Value) -> Delta<'_> {
         reasoning_content: text(value.get("reasoning_content")),
         reasoning: text(value.get("reasoning")),
         reasoning_text: text(value.get("reasoning_text")),
-        reasoning_details: value.get("reasoning_details").and_then(Value::as_array).cloned(),
+        reasoning_details: any(value.get("reasoning_details")),
         tool_calls: calls.into_iter().flatten().filter(|call| call.is_object()).map(call_of).collect(),
     }
 }
@@ -260,6 +284,10 @@ fn call_of(value: &Value) -> CallDelta<'_> {
             .get("custom")
             .map(|custom| Custom { name: text(custom.get("name")), input: text(custom.get("input")) }),
     }
+}
+
+fn any(value: Option<&Value>) -> Option<Any<'_>> {
+    value.filter(|value| !value.is_null()).map(Any::Value)
 }
 
 fn text(value: Option<&Value>) -> Option<Str<'_>> {

@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::calls::Calls;
-use super::chunk::{CallDelta, Chunk, Delta, Str};
+use super::chunk::{Any, CallDelta, Chunk, Delta, Str};
 use super::details::Details;
 use crate::json::{self, Value, Writer};
 use crate::message::{AssistantMessage, Block, StopReason, TextBlock, ThinkingBlock, ToolCall, Usage};
@@ -146,7 +146,7 @@ impl Reply {
     }
 
     fn on_chunk(&mut self, chunk: Chunk<'_>, out: &mut Vec<StreamEvent>) {
-        if let Some(said) = chunk.error.filter(is_truthy) {
+        if let Some(said) = chunk.error.map(Any::read).filter(is_truthy) {
             let wrapped = serde_json::json!({ "error": said });
             let words = error::service_words(&wrapped).unwrap_or_else(|| json::to_string(&said));
             return self.fail(error::clean(&words), out);
@@ -157,7 +157,7 @@ impl Reply {
             set_once(&mut message.response_model, chunk.model);
         }
         let choice = chunk.choices.0.unwrap_or_default();
-        if let Some(reported) = chunk.usage.or(choice.usage).filter(Value::is_object) {
+        if let Some(reported) = chunk.usage.or(choice.usage).map(Any::read).filter(Value::is_object) {
             message.usage = usage(&self.model, &reported);
         }
         if let Some(Str(word)) = choice.finish_reason.filter(|word| !word.0.is_empty()) {
@@ -179,7 +179,7 @@ impl Reply {
             let index = self.thinking_block(name, out);
             self.assembler.push(index, text.0, out);
         }
-        if let Some(details) = delta.reasoning_details {
+        if let Some(Value::Array(details)) = delta.reasoning_details.map(Any::read) {
             self.details.add(details);
             if !self.details.is_empty() {
                 self.thinking_block("", out);

@@ -1,0 +1,132 @@
+//! The wire room: decoding a long stream, encoding a long history, one more turn.
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use serde_json::json;
+use tau_core::message::{AssistantMessage, Block, Message, StopReason, ToolCall, ToolResultMessage};
+use tau_core::model::Model;
+use tau_core::op::Credential;
+use tau_core::provider::{BodyEnd, ModelRequest, RequestOptions, encoder};
+
+fn model() -> Model {
+    Model {
+        id: "m".into(),
+        api: "openai-completions".into(),
+        provider: "bench".into(),
+        base_url: "http://127.0.0.1:1/v1".into(),
+        text_input: true,
+        context_window: 1_000_000,
+        max_tokens: 32_000,
+        ..Model::default()
+    }
+}
+
+fn chunk(delta: &serde_json::Value) -> String {
+    let chunk = json!({
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1_700_000_000,
+        "model": "m",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": null}],
+    });
+    format!("data: {chunk}\n\n")
+}
+
+fn decode(c: &mut Criterion) {
+    let piece = "0123456789 abcdefghij 0123456789 abcdefghij 0123456789 abcdefghij 0123456789 abcdefghij\\n 0123456789 ";
+    let text: String = (0..20_000).map(|_| chunk(&json!({"content": piece}))).collect();
+    let arguments: String = (0..20_000)
+        .map(|i| {
+            let arguments = if i == 0 { "{\"content\":\"" } else { "let x = 1;\\n  " };
+            chunk(&json!({"tool_calls": [{"index": 0, "id": if i == 0 { "call_1" } else { "" }, "function": {"name": if i == 0 { "write" } else { "" }, "arguments": arguments}}]}))
+        })
+        .collect();
+    let model = Arc::new(model());
+    let mut group = c.benchmark_group("decode_openai_completions");
+    for (name, body) in [("text", &text), ("arguments", &arguments)] {
+        group.throughput(Throughput::Bytes(body.len() as u64));
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                let mut decoder = encoder("openai-completions").unwrap().decoder(&model, 1);
+                let mut out = Vec::new();
+                for piece in body.as_bytes().chunks(64 << 10) {
+                    decoder.on_bytes(piece, &mut out);
+                    black_box(&out);
+                    out.clear();
+                }
+                decoder.on_end(BodyEnd::Complete, &mut out);
+                decoder.take()
+            });
+        });
+    }
+    group.finish();
+}
+
+fn history(turns: usize) -> Vec<Arc<Message>> {
+    let mut list = vec![Arc::new(Message::user("go", Vec::new(), 1))];
+    for turn in 0..turns {
+        let call = ToolCall {
+            id: format!("call_{turn}"),
+            name: "read".into(),
+            arguments: Arc::new(json!({"path": "src/main.rs", "offset": turn})),
+            ..ToolCall::default()
+        };
+        list.push(Arc::new(Message::Assistant(AssistantMessage {
+            content: vec![Block::text("I look at the file."), Block::ToolCall(call)],
+            api: "openai-completions".into(),
+            provider: "bench".into(),
+            model: "m".into(),
+            stop_reason: StopReason::ToolUse,
+            timestamp: 2,
+            ..AssistantMessage::default()
+        })));
+        list.push(Arc::new(Message::ToolResult(ToolResultMessage {
+            tool_call_id: format!("call_{turn}"),
+            tool_name: "read".into(),
+            content: vec![Block::text("fn main() {\n    println!(\"hello\");\n}\n".repeat(1000))],
+            timestamp: 3,
+            ..ToolResultMessage::default()
+        })));
+    }
+    list
+}
+
+fn encode(c: &mut Criterion) {
+    let model = model();
+    let options = RequestOptions::default();
+    let credential = Credential { api_key: Some("k".into()), ..Credential::default() };
+    let mut group = c.benchmark_group("encode_openai_completions");
+    for turns in [25_usize, 250] {
+        let list = history(turns);
+        let request = |messages| ModelRequest {
+            model: &model,
+            messages,
+            options: &options,
+            credential: &credential,
+            now_ms: 1,
+        };
+        group.bench_function(format!("fresh_{turns}"), |b| {
+            b.iter(|| encoder("openai-completions").unwrap().encode(&request(&list)).unwrap());
+        });
+        group.bench_function(format!("one_more_turn_after_{turns}"), |b| {
+            let shorter = &list[..list.len() - 2];
+            b.iter_batched(
+                || {
+                    let mut encoder = encoder("openai-completions").unwrap();
+                    drop(encoder.encode(&request(shorter)).unwrap());
+                    encoder
+                },
+                |mut encoder| (encoder.encode(&request(&list)).unwrap(), encoder),
+                BatchSize::PerIteration,
+            );
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, decode, encode);
+criterion_main!(benches);
