@@ -2,7 +2,9 @@
 
 mod edit;
 mod history;
+mod replay;
 mod stream;
+mod surrogates;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +16,7 @@ pub fn check(folder: &Path, case: &Value) -> Result<usize, String> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(folder).map_err(|e| e.to_string())?.flatten().map(|entry| entry.path()).collect();
     files.sort();
-    let mut checked = 0;
+    let mut checked = replay::check(folder)? + surrogates::check(folder)?;
     for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let bytes = fs::read(&file).unwrap_or_default();

@@ -439,3 +439,97 @@ fn whole(value: &Value) -> u64 {
 pub(super) fn boxed(decoder: CompletionsDecoder) -> Box<dyn Decoder> {
     Box::new(decoder)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn decode(events: &[&str]) -> AssistantMessage {
+        let model = Arc::new(Model { base_url: "http://host.example/v1".into(), ..Model::default() });
+        let mut decoder = CompletionsDecoder::new(&model, true, vec![], 77);
+        let mut out = Vec::new();
+        for event in events {
+            decoder.on_bytes(format!("data: {event}\n\n").as_bytes(), &mut out);
+        }
+        decoder.on_end(BodyEnd::Complete, &mut out);
+        assert!(matches!(out.last(), Some(StreamEvent::Done | StreamEvent::Error)));
+        decoder.take()
+    }
+
+    fn calls(events: &[&str]) -> Vec<(String, String, String)> {
+        let mut list: Vec<&str> = events.to_vec();
+        list.push(r#"{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#);
+        let reply = decode(&list);
+        reply.tool_calls().map(|c| (c.id.clone(), c.name.clone(), json::to_string(&c.arguments))).collect()
+    }
+
+    fn call(inner: &str) -> String {
+        format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{inner}]}}}}]}}"#)
+    }
+
+    #[test]
+    fn arguments_as_an_object_and_odd_indexes() {
+        let first = call(r#"{"index":"0","id":"a","function":{"name":"t","arguments":{"x":1,"y":[2]}}}"#);
+        assert_eq!(calls(&[&first]), vec![("a".into(), "t".into(), r#"{"x":1,"y":[2]}"#.into())]);
+    }
+
+    #[test]
+    fn calls_without_id_and_index_begin_at_their_name() {
+        let a = call(r#"{"function":{"name":"t","arguments":"{\"x\":"}}"#);
+        let b = call(r#"{"function":{"arguments":"1}"}}"#);
+        let c = call(r#"{"function":{"name":"u","arguments":""}}"#);
+        let got = calls(&[&a, &b, &c]);
+        assert_eq!(
+            got,
+            vec![
+                ("call_77_0".into(), "t".into(), r#"{"x":1}"#.into()),
+                ("call_77_1".into(), "u".into(), "{}".into()),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_word_we_do_not_know() {
+        let tool = call(r#"{"index":0,"id":"a","function":{"name":"t","arguments":"{}"}}"#);
+        let end = r#"{"choices":[{"delta":{},"finish_reason":"weird"}]}"#;
+        let reply = decode(&[&tool, end]);
+        assert_eq!(reply.stop_reason, StopReason::ToolUse);
+        assert_eq!(reply.raw_stop_reason.as_deref(), Some("weird"));
+        let broken = call(r#"{"index":0,"id":"a","function":{"name":"t","arguments":"{"}}"#);
+        for events in [&[broken.as_str(), end][..], &[end]] {
+            let reply = decode(events);
+            assert_eq!(reply.stop_reason, StopReason::Error);
+            assert!(reply.error_message.unwrap().contains("weird"));
+        }
+    }
+
+    #[test]
+    fn content_in_parts_and_a_page_instead_of_a_stream() {
+        let parts =
+            r#"{"choices":[{"delta":{"content":[{"type":"text","text":"a"},"b"]},"finish_reason":"stop"}]}"#;
+        assert_eq!(decode(&[parts]).content, vec![Block::text("ab")]);
+        let model = Arc::new(Model { base_url: "http://host.example/v1".into(), ..Model::default() });
+        let mut decoder = CompletionsDecoder::new(&model, true, vec![], 1);
+        let mut out = Vec::new();
+        decoder.on_bytes(b"<html><body>Log in</body></html>", &mut out);
+        decoder.on_end(BodyEnd::Complete, &mut out);
+        let text = decoder.take().error_message.unwrap();
+        assert!(text.contains("html") && text.contains("host.example") && text.contains("ended without"));
+    }
+
+    #[test]
+    fn one_very_long_event() {
+        let long = "A".repeat(200_000);
+        let body = format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{long}\"}},\"finish_reason\":\"stop\"}}]}}\n\n"
+        );
+        let mut decoder = CompletionsDecoder::new(&Arc::new(Model::default()), true, vec![], 1);
+        let mut out = Vec::new();
+        body.as_bytes().chunks(16 << 10).for_each(|piece| decoder.on_bytes(piece, &mut out));
+        decoder.on_end(BodyEnd::Complete, &mut out);
+        let reply = decoder.take();
+        assert_eq!(reply.stop_reason, StopReason::Stop);
+        assert_eq!(reply.content, vec![Block::text(long)]);
+    }
+}

@@ -251,7 +251,7 @@ fn fields(request: &ModelRequest<'_>, limits: Limits, compat: &Compat) -> Map<St
     if let Some(temperature) = options.temperature {
         put("temperature", temperature.into());
     }
-    if compat.zai_tool_stream && fold(request.messages).tools.iter().next().is_some() {
+    if compat.zai_tool_stream && !fold(request.messages).tools.is_empty() {
         put("tool_stream", true.into());
     }
     if let Some(choice) = &options.tool_choice {
