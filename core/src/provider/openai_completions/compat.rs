@@ -42,15 +42,15 @@ const FORMATS: &[(&str, ThinkingFormat)] = &[
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Affinity {
     #[default]
-    OpenAi,
-    OpenAiNoSession,
-    OpenRouter,
+    Full,
+    NoSession,
+    Router,
 }
 
 const AFFINITIES: &[(&str, Affinity)] = &[
-    ("openai", Affinity::OpenAi),
-    ("openai-nosession", Affinity::OpenAiNoSession),
-    ("openrouter", Affinity::OpenRouter),
+    ("openai", Affinity::Full),
+    ("openai-nosession", Affinity::NoSession),
+    ("openrouter", Affinity::Router),
 ];
 
 /// When `prompt_cache_key` is sent.
@@ -229,9 +229,9 @@ impl Compat {
                 .map_or(claude_on_router, |format| format == "anthropic"),
             session_affinity: set.flag("sendSessionAffinityHeaders", router_affinity),
             affinity_format: set.one_of("sessionAffinityFormat", AFFINITIES).unwrap_or(if router_affinity {
-                Affinity::OpenRouter
+                Affinity::Router
             } else {
-                Affinity::OpenAi
+                Affinity::Full
             }),
             long_cache: set.flag("supportsLongCacheRetention", !has(NoLongCache)),
             cache_key: set.one_of("promptCacheKeyMode", CACHE_KEYS).unwrap_or_default(),

@@ -317,9 +317,9 @@ fn request_headers(request: &ModelRequest<'_>, compat: &Compat) -> Result<Header
     }
     if let Some(session) = cache_session(request).filter(|_| compat.session_affinity) {
         let names: &[&str] = match compat.affinity_format {
-            Affinity::OpenAi => &["session_id", "x-client-request-id", "x-session-affinity"],
-            Affinity::OpenAiNoSession => &["x-client-request-id", "x-session-affinity"],
-            Affinity::OpenRouter => &["x-session-id"],
+            Affinity::Full => &["session_id", "x-client-request-id", "x-session-affinity"],
+            Affinity::NoSession => &["x-client-request-id", "x-session-affinity"],
+            Affinity::Router => &["x-session-id"],
         };
         names.iter().for_each(|name| set.set(name, session));
     }
