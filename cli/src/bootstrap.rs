@@ -20,7 +20,7 @@ use tau_core::provider::{CacheRetention, RequestOptions};
 use tau_core::session::{EntryBody, Session};
 use tau_core::settings::{DEFAULT_TOOLS, Settings};
 use tau_core::tools::selection::{ToolFlags, active_tools};
-use tau_core::tools::shell_env::{SessionFacts, session_variables};
+use tau_core::tools::shell_env::{SessionFacts, session_variables, unattended_defaults};
 use tau_core::tools::{BUILTIN_NAMES, BuiltinOptions, Tool, ToolEnv, builtins};
 use tau_io_std::sys::{clock, env, random};
 
@@ -313,6 +313,7 @@ fn tool_env(
     let mut command_env = session_variables(Some(&facts));
     command_env.push(("PI_CODING_AGENT".into(), Some("true".into())));
     command_env.push(("AI_AGENT".into(), Some("tau".into())));
+    command_env.extend(unattended_defaults(|name| env::var(name).is_some()));
     ToolEnv {
         cwd: place.cwd.clone(),
         home: place.home.clone(),

@@ -33,3 +33,28 @@ pub fn session_variables(facts: Option<&SessionFacts>) -> Vec<(String, Option<St
     ];
     pairs.into_iter().map(|(name, value)| (name.into(), value.clone())).collect()
 }
+
+/// Defaults for programs that would otherwise wait for a person at a terminal: git takes the message it has instead of
+/// opening an editor, and fails instead of asking for a password. What the user has set wins.
+const UNATTENDED: [(&str, &str); 2] = [("GIT_EDITOR", "true"), ("GIT_TERMINAL_PROMPT", "0")];
+
+/// Variables to add for commands that nobody attends; `is_set` tells which are inherited.
+#[must_use]
+pub fn unattended_defaults(is_set: impl Fn(&str) -> bool) -> Vec<(String, Option<String>)> {
+    let missing = UNATTENDED.iter().filter(|(name, _)| !is_set(name));
+    missing.map(|(name, value)| ((*name).into(), Some((*value).into()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_user_set_wins() {
+        let names = |set: &str| -> Vec<String> {
+            unattended_defaults(|name| name == set).into_iter().map(|(name, _)| name).collect()
+        };
+        assert_eq!(names(""), ["GIT_EDITOR", "GIT_TERMINAL_PROMPT"]);
+        assert_eq!(names("GIT_EDITOR"), ["GIT_TERMINAL_PROMPT"]);
+    }
+}
