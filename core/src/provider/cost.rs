@@ -2,7 +2,7 @@
 
 use crate::json::Value;
 use crate::message::{Cost, Usage};
-use crate::model::{Model, Rates};
+use crate::model::{Model, RateTier, Rates};
 
 /// Cost of a usage at the given rates. The tier with the largest threshold below the whole input applies to the whole
 /// request; cache writes kept for an hour cost twice the input rate.
@@ -66,6 +66,48 @@ fn billed(reported: &Value) -> Option<f64> {
         other => amount(other)?,
     };
     Some(cost + upstream)
+}
+
+/// Rates from the price list of OpenRouter's catalogue: texts in USD per token, tiers as overrides. Overrides for hours
+/// or days are left out.
+#[must_use]
+pub fn openrouter_rates(pricing: &Value) -> Rates {
+    const KEYS: [&str; 4] = ["prompt", "completion", "input_cache_read", "input_cache_write"];
+    let price = |list: &Value, key: &str| list.get(key).map(per_million);
+    let [input, output, cache_read, cache_write] = KEYS.map(|key| price(pricing, key).unwrap_or(0.0));
+    let overrides = pricing.get("overrides").and_then(Value::as_array).into_iter().flatten();
+    let tier = |entry: &Value| {
+        let timed = entry.as_object()?.keys().any(|key| key.starts_with("utc_"));
+        let input_tokens_above = entry.get("min_prompt_tokens")?.as_f64().filter(|_| !timed)?;
+        Some(RateTier {
+            input_tokens_above,
+            input: price(entry, "prompt").unwrap_or(input),
+            output: price(entry, "completion").unwrap_or(output),
+            cache_read: price(entry, "input_cache_read").unwrap_or(cache_read),
+            cache_write: price(entry, "input_cache_write").unwrap_or(cache_write),
+        })
+    };
+    Rates { input, output, cache_read, cache_write, tiers: overrides.filter_map(tier).collect() }
+}
+
+/// A price per token (a number, or a text that begins with one) as price per million, six decimals.
+fn per_million(price: &Value) -> f64 {
+    let per_token = match price {
+        Value::String(text) => leading_number(text),
+        other => other.as_f64(),
+    };
+    let micro = per_token.filter(|n| n.is_finite() && *n > 0.0).unwrap_or(0.0) * 1e12;
+    // Saturates far above any price.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let rounded = (micro + 0.5) as u64;
+    to_f64(rounded) / 1e6
+}
+
+/// The longest beginning of a text that is a number.
+fn leading_number(text: &str) -> Option<f64> {
+    let text = text.trim_start();
+    let number = text.find(|c: char| !c.is_ascii_digit() && !"+-.eE".contains(c)).unwrap_or(text.len());
+    (1..=number).rev().find_map(|end| text.get(..end)?.parse().ok())
 }
 
 #[allow(clippy::cast_precision_loss)]

@@ -1,6 +1,7 @@
 //! Vectors of `config/`.
 
 mod auth;
+mod cost;
 mod models;
 mod paths;
 mod resolve;
@@ -16,6 +17,8 @@ pub const FILES: &[VectorFile] = &[
     file("auth-precedence", auth::precedence),
     file("auth-resolve", auth::resolve_one),
     file("config-value", auth::config_value),
+    file("cost", cost::price),
+    file("openrouter-cost", cost::openrouter),
     file("jsonc", settings::jsonc),
     file("locale-order", resolve::locale_order),
     file("model-resolve-cli", resolve::cli),

@@ -7,7 +7,7 @@ mod exchange;
 mod framing;
 mod history;
 mod json;
-mod pure;
+pub mod pure;
 
 use tau_tests::vectors::{VectorFile, file};
 
