@@ -6,6 +6,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::halves::Halves;
+
 /// One call of the reply.
 #[derive(Debug)]
 pub(super) struct Slot {
@@ -19,6 +21,7 @@ pub(super) struct Slot {
     pub(super) named: bool,
     /// A call of a free-form tool: its input is wrapped into JSON here.
     pub(super) custom: bool,
+    pub(super) halves: Halves,
 }
 
 /// The calls of one reply in the order in which they began.
@@ -42,7 +45,14 @@ impl Calls {
 
     /// Adds a call; returns its position.
     pub(super) fn push(&mut self, content: usize, index: Option<i64>, custom: bool) -> usize {
-        self.0.push(Slot { content, id: String::new(), index, named: false, custom });
+        self.0.push(Slot {
+            content,
+            id: String::new(),
+            index,
+            named: false,
+            custom,
+            halves: Halves::default(),
+        });
         self.0.len() - 1
     }
 

@@ -95,8 +95,6 @@ pub(super) struct Compat {
     pub(super) vllm_priority: Option<Value>,
     pub(super) openrouter_routing: Option<Value>,
     pub(super) vercel_routing: Option<Value>,
-    pub(super) mid_system: bool,
-    pub(super) mid_tools: bool,
 }
 
 /// Restrictions of a family of services.
@@ -238,8 +236,6 @@ impl Compat {
             vllm_priority: set.get("vllmPriority").filter(|value| value.is_number()).cloned(),
             openrouter_routing: set.get("openRouterRouting").filter(|value| value.is_object()).cloned(),
             vercel_routing: set.get("vercelGatewayRouting").filter(|value| value.is_object()).cloned(),
-            mid_system: set.flag("supportsMidConvoSystemMessages", false),
-            mid_tools: set.flag("supportsMidConvoToolAdditions", false),
         }
     }
 }

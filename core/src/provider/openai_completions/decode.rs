@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use super::calls::Calls;
 use super::chunk::{Any, CallDelta, Chunk, Delta, Str};
 use super::details::Details;
+use super::halves::{self, Halves};
 use crate::json::{self, Value, Writer};
 use crate::message::{AssistantMessage, Block, StopReason, TextBlock, ThinkingBlock, ToolCall, Usage};
 use crate::model::Model;
@@ -39,6 +40,10 @@ struct Reply {
     details: Details,
     calls: Calls,
     any_event: bool,
+    /// The current event has marks of surrogate halves.
+    marked: bool,
+    text_halves: Halves,
+    thinking_halves: Halves,
 }
 
 impl CompletionsDecoder {
@@ -60,6 +65,9 @@ impl CompletionsDecoder {
                 details: Details::default(),
                 calls: Calls::default(),
                 any_event: false,
+                marked: false,
+                text_halves: Halves::default(),
+                thinking_halves: Halves::default(),
             },
         }
     }
@@ -129,10 +137,13 @@ impl Reply {
         if data.starts_with("[DONE]") {
             return self.finish(out);
         }
+        self.marked = false;
         if let Some(chunk) = Chunk::strict(data) {
             return self.on_chunk(chunk, out);
         }
-        match json::parse(data) {
+        let marked = halves::mark(data);
+        self.marked = matches!(marked, Cow::Owned(_));
+        match json::parse(&marked) {
             Ok(value) => {
                 if let Some(chunk) = Chunk::lenient(&value) {
                     self.on_chunk(chunk, out);
@@ -149,19 +160,20 @@ impl Reply {
         if let Some(said) = chunk.error.map(Any::read).filter(is_truthy) {
             let wrapped = serde_json::json!({ "error": said });
             let words = error::service_words(&wrapped).unwrap_or_else(|| json::to_string(&said));
-            return self.fail(error::clean(&words), out);
+            return self.fail(error::clean(&halves::strip(words.into(), self.marked)), out);
         }
+        let marked = self.marked;
         let message = self.assembler.message_mut();
-        set_once(&mut message.response_id, chunk.id);
+        set_once(&mut message.response_id, chunk.id, marked);
         if chunk.model.as_ref().is_some_and(|model| model.0 != self.model.id) {
-            set_once(&mut message.response_model, chunk.model);
+            set_once(&mut message.response_model, chunk.model, marked);
         }
         let choice = chunk.choices.0.unwrap_or_default();
         if let Some(reported) = chunk.usage.or(choice.usage).map(Any::read).filter(Value::is_object) {
             message.usage = usage(&self.model, &reported);
         }
         if let Some(Str(word)) = choice.finish_reason.filter(|word| !word.0.is_empty()) {
-            message.raw_stop_reason = Some(word.into_owned());
+            message.raw_stop_reason = Some(halves::strip(word, marked).into_owned());
         }
         if let Some(delta) = choice.delta {
             self.on_delta(delta, out);
@@ -177,7 +189,8 @@ impl Reply {
         let thought = fields.into_iter().find_map(|(name, text)| Some((name, text.filter(is_some_text)?)));
         if let Some((name, text)) = thought {
             let index = self.thinking_block(name, out);
-            self.assembler.push(index, text.0, out);
+            let text = self.thinking_halves.join(text.0, self.marked);
+            self.grow(index, text, out);
         }
         if let Some(Value::Array(details)) = delta.reasoning_details.map(Any::read) {
             self.details.add(details);
@@ -191,10 +204,18 @@ impl Reply {
                 None => self.assembler.open(Block::Text(TextBlock::default()), out),
             };
             self.text = Some(index);
-            self.assembler.push(index, text.0, out);
+            let text = self.text_halves.join(text.0, self.marked);
+            self.grow(index, text, out);
         }
         for call in delta.tool_calls {
             self.on_call(call, out);
+        }
+    }
+
+    /// Appends to a text; a piece that was only half a character adds nothing yet.
+    fn grow(&mut self, index: usize, text: Cow<'_, str>, out: &mut Vec<StreamEvent>) {
+        if !text.is_empty() {
+            self.assembler.push(index, text, out);
         }
     }
 
@@ -220,15 +241,17 @@ impl Reply {
         index
     }
 
-    fn on_call(&mut self, call: CallDelta<'_>, out: &mut Vec<StreamEvent>) {
-        let id = call.id.map(|id| id.0).unwrap_or_default();
+    fn on_call<'a>(&mut self, call: CallDelta<'a>, out: &mut Vec<StreamEvent>) {
+        let own =
+            |text: Option<Str<'a>>| halves::strip(text.map(|text| text.0).unwrap_or_default(), self.marked);
+        let id = own(call.id);
         let (function, custom) = (call.function.unwrap_or_default(), call.custom);
         let is_custom = custom.is_some();
         let (name, piece) = match custom {
             Some(custom) => (custom.name, custom.input),
             None => (function.name, function.arguments),
         };
-        let name = name.map(|name| name.0).unwrap_or_default();
+        let name = own(name);
         let found = self.calls.find(&id, call.index, !name.is_empty());
         let at = match found {
             Some(at) => at,
@@ -247,6 +270,7 @@ impl Reply {
             slot.named = !block.name.is_empty();
         }
         let piece = piece.map(|piece| piece.0).unwrap_or_default();
+        let piece = slot.halves.join(piece, self.marked);
         let piece = if slot.custom { self.custom_piece(content, &piece).into() } else { piece };
         self.assembler.push(content, piece, out);
     }
@@ -359,12 +383,12 @@ impl Reply {
     }
 }
 
-fn set_once(slot: &mut Option<String>, text: Option<Str<'_>>) {
+fn set_once(slot: &mut Option<String>, text: Option<Str<'_>>, marked: bool) {
     if slot.is_none()
         && let Some(Str(text)) = text
         && !text.is_empty()
     {
-        *slot = Some(text.into_owned());
+        *slot = Some(halves::strip(text, marked).into_owned());
     }
 }
 
@@ -516,6 +540,20 @@ mod tests {
         decoder.on_end(BodyEnd::Complete, &mut out);
         let text = decoder.take().error_message.unwrap();
         assert!(text.contains("html") && text.contains("host.example") && text.contains("ended without"));
+    }
+
+    #[test]
+    fn a_pair_cut_between_two_events() {
+        let chunk = |text: &str| {
+            format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}},"finish_reason":"stop"}}]}}"#)
+        };
+        let text = |events: &[String]| {
+            let events: Vec<&str> = events.iter().map(String::as_str).collect();
+            decode(&events).content.iter().filter_map(Block::as_text).collect::<String>()
+        };
+        assert_eq!(text(&[chunk(r"a\ud83d"), chunk(r"\ude00b")]), "a😀b");
+        assert_eq!(text(&[chunk(r"a\ud83d"), chunk("x"), chunk(r"\ude00b")]), "axb");
+        assert_eq!(text(&[chunk(r"\ude00\ud83d\ud83d\ude00")]), "😀");
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod compat;
 mod decode;
 mod details;
 mod encode;
+mod halves;
 mod messages;
 mod reasoning;
 mod tools;
