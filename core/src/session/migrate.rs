@@ -119,3 +119,29 @@ fn rename_role(record: &mut Map<String, Value>) {
         message.insert("role".into(), Value::from("custom"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rewrite_keeps_what_it_does_not_understand() {
+        let old = "{\"type\":\"session\",\"id\":\"s\",\"cwd\":\"/w\",\"mine\":1.50}\n\n# a remark\n{\"type\":\"zzz\",\"n\":[1]}\n{\"torn";
+        let mut rng = Entropy::new([1; 32]);
+        let new = rewrite(old.as_bytes(), &mut rng).unwrap();
+        let new = String::from_utf8(new).unwrap();
+        let lines: Vec<&str> = new.lines().collect();
+        assert_eq!(lines[0], r#"{"type":"session","id":"s","cwd":"/w","mine":1.5,"version":3}"#);
+        assert_eq!((lines[1], lines[3], lines.len()), ("# a remark", "{\"torn", 4));
+        assert!(lines[2].starts_with(r#"{"type":"zzz","n":[1],"id":""#), "{}", lines[2]);
+        assert!(rewrite(new.as_bytes(), &mut rng).is_none());
+        assert!(rewrite(b"# no session\n", &mut rng).is_none());
+    }
+
+    #[test]
+    fn versions() {
+        let number = |text: &str| version_of(serde_json::from_str(text).ok().as_ref());
+        assert_eq!((number("3"), number("\"3\""), number("null"), number("true")), (3.0, 3.0, 1.0, 1.0));
+        assert!(number("[]").is_nan() && number("\"x\"").is_nan());
+    }
+}

@@ -1,12 +1,12 @@
 //! Lists of sessions and the choice among them.
 
 use std::fs::{self, File};
-use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tau::sessions::Folder;
 use tau_core::now::Wall;
+use tau_core::path::{Style, normalize};
 use tau_core::session::{InfoReader, SessionInfo};
 use tau_tests::compare::same;
 
@@ -20,19 +20,6 @@ fn info(text: &str, mtime: Wall) -> Option<SessionInfo> {
     let mut reader = InfoReader::default();
     text.as_bytes().chunks(13).for_each(|chunk| reader.feed(chunk));
     reader.finish(mtime)
-}
-
-/// An absolute path without dots and doubled separators.
-fn normal(path: &str) -> PathBuf {
-    let mut out = PathBuf::new();
-    for part in Path::new(path).components() {
-        if part == Component::ParentDir {
-            out.pop();
-        } else {
-            out.push(part)
-        }
-    }
-    out
 }
 
 /// `session-info`
@@ -83,7 +70,7 @@ pub fn selection(_: &Value, case: &Value) -> Result<(), String> {
     let base = |path: Option<String>| path.and_then(|p| p.rsplit('/').next().map(str::to_owned));
     let ids = input["ids"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let found: Value = ids.map(|id| (id.to_owned(), json!(base(folder.exact(id, cwd))))).collect();
-    let here = listed.iter().filter(|(info, _)| normal(&info.cwd) == Path::new(cwd));
+    let here = listed.iter().filter(|(info, _)| normalize(&info.cwd, Style::Posix) == cwd);
     same(
         &case["expected"],
         &json!({
