@@ -1,0 +1,51 @@
+//! Writes the seed corpora from the test vectors: one small file a case, named by its content.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+use std::path::Path;
+use std::{fs, io};
+
+use serde_json::Value;
+
+/// Larger inputs slow the fuzzer down and teach it little.
+const MAX_BYTES: usize = 600;
+const MAX_FILES: usize = 40;
+
+/// A target, a vector file, and how a case becomes input.
+type Source = (&'static str, &'static str, fn(&Value) -> Option<Vec<u8>>);
+
+const SOURCES: &[Source] = &[
+    ("sse", "providers/sse-parser", |case| with_split(chunks(&case["input"]["chunks"])?)),
+    ("jsonl_reader", "sessions/jsonl-framing", |case| with_split(chunks(&case["input"]["chunksText"])?)),
+    ("jsonl_reader", "providers/tool-arguments-final", |case| with_split(case["input"].as_str()?.into())),
+    ("partial_json", "providers/partial-json", |case| with_split(chunks(&case["input"]["chunks"])?)),
+    ("partial_json", "providers/repair-json", |case| with_split(case["input"].as_str()?.into())),
+];
+
+/// Chunks that are plain text, joined.
+fn chunks(list: &Value) -> Option<Vec<u8>> {
+    let parts: Option<Vec<&str>> = list.as_array()?.iter().map(Value::as_str).collect();
+    Some(parts?.concat().into_bytes())
+}
+
+/// Targets take the split from the first byte.
+fn with_split(body: Vec<u8>) -> Option<Vec<u8>> {
+    Some([vec![3], body].concat())
+}
+
+fn main() -> io::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (target, vectors, input) in SOURCES {
+        let text = fs::read_to_string(root.join("../tests/vectors").join(format!("{vectors}.json")))?;
+        let doc: Value = serde_json::from_str(&text)?;
+        let folder = root.join("corpus").join(target);
+        fs::create_dir_all(&folder)?;
+        let cases = doc["cases"].as_array().into_iter().flatten();
+        for bytes in cases.filter_map(input).filter(|bytes| bytes.len() <= MAX_BYTES).take(MAX_FILES) {
+            let mut hasher = DefaultHasher::new();
+            bytes.hash(&mut hasher);
+            fs::write(folder.join(format!("{:016x}", hasher.finish())), bytes)?;
+        }
+    }
+    Ok(())
+}
