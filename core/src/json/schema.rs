@@ -131,6 +131,11 @@ pub(super) fn has_type(name: &str, value: &Value) -> bool {
     }
 }
 
+/// Keywords that are checked with the type, or not at all. Most leaves of a schema have no others.
+fn says_no_more(keyword: &str) -> bool {
+    matches!(keyword, "type" | "description" | "title" | "default" | "examples")
+}
+
 /// Names of the `type` keyword, one or a list.
 pub(super) fn type_names(schema: &Map<String, Value>) -> Vec<&str> {
     match schema.get("type") {
@@ -211,9 +216,17 @@ impl<'a> Check<'a> {
     }
 
     fn keywords(&mut self, schema: &'a Map<String, Value>, value: &'a Value) {
-        let types = type_names(schema);
-        if !types.is_empty() && !types.iter().any(|name| has_type(name, value)) {
-            return self.fail("type", format!("must be of type {}, not {}", types.join(" or "), kind(value)));
+        let fits = match schema.get("type") {
+            Some(Value::String(name)) => has_type(name, value),
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).any(|name| has_type(name, value)),
+            _ => true,
+        };
+        if !fits {
+            let types = type_names(schema).join(" or ");
+            return self.fail("type", format!("must be of type {types}, not {}", kind(value)));
+        }
+        if schema.keys().all(|keyword| says_no_more(keyword)) {
+            return;
         }
         match value {
             Value::Object(map) => self.object(schema, map),
