@@ -23,8 +23,10 @@ const MAX_ERRORS: usize = 32;
 /// Deepest nesting of schema nodes that is followed (recursive schemas, reference cycles).
 pub(super) const MAX_NESTING: usize = 128;
 
-/// Steps that one validation may take; a schema that branches without end is stopped, a large value is not.
-const MAX_STEPS: u32 = 2_000_000;
+/// Steps that one validation may take, and more for each node of the arguments: a schema that branches without end
+/// is stopped, a large value is not.
+const STEPS: u32 = 100_000;
+const STEPS_PER_NODE: u32 = 64;
 
 /// How much of the received arguments an error repeats, bytes.
 const ECHO_BYTES: usize = 4000;
@@ -56,7 +58,7 @@ impl SchemaError {
 /// # Errors
 /// Every violation that is left after conversion, in report order.
 pub fn validate(schema: &Value, args: &Arc<Value>) -> Result<Arc<Value>, Vec<SchemaError>> {
-    let fuel = Fuel::default();
+    let fuel = Fuel::for_value(args);
     if fuel.accepts(schema, schema, args) {
         return Ok(Arc::clone(args));
     }
@@ -83,13 +85,20 @@ pub fn error_text(tool: &str, errors: &[SchemaError], args: &Value) -> String {
 /// The steps left, shared by everything that one validation does.
 pub(super) struct Fuel(Cell<u32>);
 
-impl Default for Fuel {
-    fn default() -> Self {
-        Self(Cell::new(MAX_STEPS))
-    }
-}
-
 impl Fuel {
+    fn for_value(value: &Value) -> Self {
+        let (mut nodes, mut todo) = (0u32, alloc::vec![value]);
+        while let Some(node) = todo.pop() {
+            nodes = nodes.saturating_add(1);
+            match node {
+                Value::Array(items) => todo.extend(items),
+                Value::Object(map) => todo.extend(map.values()),
+                _ => {}
+            }
+        }
+        Self(Cell::new(nodes.saturating_mul(STEPS_PER_NODE).saturating_add(STEPS)))
+    }
+
     /// Takes one step; `false` when none is left.
     pub(super) fn burn(&self) -> bool {
         let left = self.0.get();
