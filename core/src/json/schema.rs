@@ -227,7 +227,9 @@ impl<'a> Check<'a> {
     fn keywords(&mut self, schema: &'a Map<String, Value>, value: &'a Value) {
         let fits = match schema.get("type") {
             Some(Value::String(name)) => has_type(name, value),
-            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).any(|name| has_type(name, value)),
+            Some(Value::Array(names)) => {
+                names.iter().filter_map(Value::as_str).any(|name| has_type(name, value))
+            }
             _ => true,
         };
         if !fits {
