@@ -47,8 +47,6 @@ pub struct Ready {
     pub header: String,
     /// `--name`
     pub name: Option<String>,
-    /// What people should know.
-    pub warnings: Vec<String>,
 }
 
 /// Settings and what they depend on.
@@ -61,8 +59,6 @@ pub struct Base {
     pub agent: Listing,
     /// Whether the files of the project count.
     pub trusted: bool,
-    /// What people should know.
-    pub warnings: Vec<String>,
 }
 
 impl Base {
@@ -70,22 +66,24 @@ impl Base {
     ///
     /// # Errors
     /// When the store of trust decisions cannot be understood.
-    pub fn read(place: Surroundings, args: &Args) -> Result<Self, String> {
+    pub fn read(place: Surroundings, args: &Args, warnings: &mut Vec<String>) -> Result<Self, String> {
         let agent = Listing::of(&place.agent_dir);
         let project = Listing::of(&format!("{}/.pi", place.cwd));
-        let (settings, mut warnings) = config::settings(&place, &agent, None);
+        let (settings, told) = config::settings(&place, &agent, None);
+        warnings.extend(told);
         if !trust::is_protected(&place, &project) {
-            return Ok(Self { place, settings, agent, trusted: false, warnings });
+            return Ok(Self { place, settings, agent, trusted: false });
         }
         let trusted = trust::decide(&place, args.approve, settings.default_project_trust(), true, &agent)?;
         if !trusted {
             if args.approve.is_none() {
                 warnings.push(format!("the files in {}/.pi do not count; --approve trusts them", place.cwd));
             }
-            return Ok(Self { place, settings, agent, trusted, warnings });
+            return Ok(Self { place, settings, agent, trusted });
         }
-        let (settings, warnings) = config::settings(&place, &agent, Some(&project));
-        Ok(Self { place, settings, agent, trusted, warnings })
+        let (settings, told) = config::settings(&place, &agent, Some(&project));
+        warnings.extend(told.into_iter().filter(|text| !warnings.contains(text)).collect::<Vec<_>>());
+        Ok(Self { place, settings, agent, trusted })
     }
 
     /// The setting `sessionDir`; that of a project counts before it is trusted.
@@ -101,17 +99,17 @@ impl Base {
 ///
 /// # Errors
 /// The first thing that cannot be done, and what to do about it. Nothing was started then.
-pub fn prepare(args: &Args, stdin_is_terminal: bool) -> Result<Ready, Refusal> {
+pub fn prepare(args: &Args, stdin_is_terminal: bool, warnings: &mut Vec<String>) -> Result<Ready, Refusal> {
     let launch = Surroundings::gather()?;
-    let base = Base::read(launch.clone(), args)?;
+    let base = Base::read(launch.clone(), args, warnings)?;
     let mut rng = Entropy::new(random::seed().map_err(|fault| fault.to_string())?);
     let now = clock::wall();
     sessions::rehome(&base.place, &base.agent);
     let ask = |question: &str| ask(question, stdin_is_terminal);
     let opened = open_session(args, &base, now, &ask, &mut rng)?;
-    let base = at_session(base, opened.session.cwd(), args)?;
-    let Base { place, settings, agent, trusted, mut warnings } = base;
-    let access = Access::read(&place, &agent, args.api_key.clone(), &mut warnings)?;
+    let base = at_session(base, opened.session.cwd(), args, warnings)?;
+    let Base { place, settings, agent, trusted } = base;
+    let access = Access::read(&place, &agent, args.api_key.clone(), warnings)?;
     let Chosen { model, level, warning } = choose(args, &access, &settings, &opened.session, &place)?;
     warnings.extend(opened.note.into_iter().chain(warning));
 
@@ -125,8 +123,8 @@ pub fn prepare(args: &Args, stdin_is_terminal: bool) -> Result<Ready, Refusal> {
         return Err(access.why_unusable(&model).into());
     }
 
-    let tools = tools(args, &settings, &mut warnings);
-    let prompt = prompt(args, &launch, &place, trusted, &tools, &mut warnings)?;
+    let tools = tools(args, &settings, warnings);
+    let prompt = prompt(args, &launch, &place, trusted, &tools, warnings)?;
     let mut session = opened.session;
     if let (Some(name), false) = (&args.name, opened.resumed) {
         // Not stored yet, so nothing is due to be written.
@@ -136,7 +134,7 @@ pub fn prepare(args: &Args, stdin_is_terminal: bool) -> Result<Ready, Refusal> {
     let mut w = Writer::new();
     session.header().write(&mut w);
     let level = model.clamp(level);
-    let options = options(&settings, &mut warnings);
+    let options = options(&settings, warnings);
     let env = tool_env(&place, &settings, &session, &model, level, limits);
     let credentials = Credentials {
         auth_path: place.agent_file("auth.json"),
@@ -169,7 +167,6 @@ pub fn prepare(args: &Args, stdin_is_terminal: bool) -> Result<Ready, Refusal> {
         prompts,
         header: w.into_string(),
         name: args.name.clone().filter(|_| opened.resumed),
-        warnings,
     })
 }
 
@@ -207,7 +204,7 @@ fn ask(question: &str, can_answer: bool) -> bool {
 }
 
 /// A session runs in its own working directory, wherever the program was started.
-fn at_session(base: Base, cwd: &str, args: &Args) -> Result<Base, String> {
+fn at_session(base: Base, cwd: &str, args: &Args, warnings: &mut Vec<String>) -> Result<Base, String> {
     if cwd.is_empty() || cwd == base.place.cwd {
         return Ok(base);
     }
@@ -216,7 +213,7 @@ fn at_session(base: Base, cwd: &str, args: &Args) -> Result<Base, String> {
             "the session belongs to {cwd}, which is not there any more; make that folder, or begin a new session"
         ));
     }
-    Base::read(Surroundings { cwd: cwd.to_owned(), ..base.place }, args)
+    Base::read(Surroundings { cwd: cwd.to_owned(), ..base.place }, args, warnings)
 }
 
 fn tools(args: &Args, settings: &Settings, warnings: &mut Vec<String>) -> Vec<Arc<Tool>> {

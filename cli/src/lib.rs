@@ -56,7 +56,10 @@ pub fn main() -> ExitCode {
     if let Some(wanted) = &args.list_models {
         return list_models(&args, wanted);
     }
-    let ready = match bootstrap::prepare(&args, stdin_is_terminal) {
+    let mut warnings = Vec::new();
+    let prepared = bootstrap::prepare(&args, stdin_is_terminal, &mut warnings);
+    warnings.iter().for_each(|warning| out::note(warning));
+    let ready = match prepared {
         Ok(ready) => ready,
         Err(Refusal::Failed(why)) => return fail([why]),
         Err(Refusal::Declined(text)) => {
@@ -102,7 +105,8 @@ fn nonsense(args: &Args) -> impl Iterator<Item = String> {
 
 fn list_models(args: &Args, wanted: &args::ListModels) -> ExitCode {
     let table = || -> Result<String, String> {
-        let Base { place, agent, mut warnings, .. } = Base::read(Surroundings::gather()?, args)?;
+        let mut warnings = Vec::new();
+        let Base { place, agent, .. } = Base::read(Surroundings::gather()?, args, &mut warnings)?;
         let access = Access::read(&place, &agent, None, &mut warnings)?;
         warnings.iter().for_each(|warning| out::note(warning));
         Ok(list_models::table(&access, wanted))

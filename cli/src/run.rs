@@ -28,9 +28,6 @@ type Shown = Arc<Mutex<Box<dyn Surface + Send>>>;
 
 /// Runs everything and ends the process: nothing is torn down that the operating system frees anyway.
 pub fn run(ready: Ready, surface: Box<dyn Surface + Send>) -> ExitCode {
-    for warning in &ready.warnings {
-        note(warning);
-    }
     let surface: Shown = Arc::new(Mutex::new(surface));
     let clock = Clock::start();
     let credentials = ready.credentials;

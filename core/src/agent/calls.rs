@@ -241,7 +241,7 @@ fn check(tools: &[Arc<Tool>], call: &ToolCall) -> Result<(Arc<Tool>, Arc<Value>)
         None => call.arguments.clone(),
     };
     if let Some(error) = &call.arguments_error {
-        return Err(error.clone());
+        return Err(alloc::format!("Tool {} was not run. {error}", tool.name));
     }
     let fitting = json::validate(&tool.parameters, &prepared)
         .map_err(|errors| json::error_text(&tool.name, &errors, &prepared))?;
