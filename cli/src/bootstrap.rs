@@ -59,6 +59,7 @@ pub struct Base {
     pub agent: Listing,
     /// Whether the files of the project count.
     pub trusted: bool,
+    project: Listing,
 }
 
 impl Base {
@@ -72,25 +73,24 @@ impl Base {
         let (settings, told) = config::settings(&place, &agent, None);
         warnings.extend(told);
         if !trust::is_protected(&place, &project) {
-            return Ok(Self { place, settings, agent, trusted: false });
+            return Ok(Self { place, settings, agent, trusted: false, project });
         }
         let trusted = trust::decide(&place, args.approve, settings.default_project_trust(), true, &agent)?;
         if !trusted {
             if args.approve.is_none() {
                 warnings.push(format!("the files in {}/.pi do not count; --approve trusts them", place.cwd));
             }
-            return Ok(Self { place, settings, agent, trusted });
+            return Ok(Self { place, settings, agent, trusted, project });
         }
         let (settings, told) = config::settings(&place, &agent, Some(&project));
         warnings.extend(told.into_iter().filter(|text| !warnings.contains(text)).collect::<Vec<_>>());
-        Ok(Self { place, settings, agent, trusted })
+        Ok(Self { place, settings, agent, trusted, project })
     }
 
     /// The setting `sessionDir`; that of a project counts before it is trusted.
     fn session_dir(&self) -> Option<String> {
-        let project = Listing::of(&format!("{}/.pi", self.place.cwd));
-        let of_project = (!self.trusted && project.has("settings.json"))
-            .then(|| config::settings(&self.place, &self.agent, Some(&project)).0);
+        let of_project = (!self.trusted && self.project.has("settings.json"))
+            .then(|| config::settings(&self.place, &self.agent, Some(&self.project)).0);
         of_project.as_ref().unwrap_or(&self.settings).session_dir().map(str::to_owned)
     }
 }
@@ -108,7 +108,7 @@ pub fn prepare(args: &Args, stdin_is_terminal: bool, warnings: &mut Vec<String>)
     let ask = |question: &str| ask(question, stdin_is_terminal);
     let opened = open_session(args, &base, now, &ask, &mut rng)?;
     let base = at_session(base, opened.session.cwd(), args, warnings)?;
-    let Base { place, settings, agent, trusted } = base;
+    let Base { place, settings, agent, trusted, .. } = base;
     let access = Access::read(&place, &agent, args.api_key.clone(), warnings)?;
     let Chosen { model, level, warning } = choose(args, &access, &settings, &opened.session, &place)?;
     warnings.extend(opened.note.into_iter().chain(warning));
@@ -124,7 +124,7 @@ pub fn prepare(args: &Args, stdin_is_terminal: bool, warnings: &mut Vec<String>)
     }
 
     let tools = tools(args, &settings, warnings);
-    let prompt = prompt(args, &launch, &place, trusted, &tools, warnings)?;
+    let prompt = prompt(args, &launch, (&place, &agent), trusted, &tools, warnings)?;
     let mut session = opened.session;
     if let (Some(name), false) = (&args.name, opened.resumed) {
         // Not stored yet, so nothing is due to be written.
@@ -238,7 +238,7 @@ fn tools(args: &Args, settings: &Settings, warnings: &mut Vec<String>) -> Vec<Ar
 fn prompt(
     args: &Args,
     launch: &Surroundings,
-    place: &Surroundings,
+    (place, agent): (&Surroundings, &Listing),
     trusted: bool,
     tools: &[Arc<Tool>],
     warnings: &mut Vec<String>,
@@ -250,7 +250,7 @@ fn prompt(
     let system_flag = args.system_prompt.as_ref().map(from_launch);
     let append_flags: Vec<String> = args.append_system_prompt.iter().map(from_launch).collect();
     let found = gather(
-        &mut Disk,
+        &mut Disk { known: &place.agent_dir, listing: agent },
         &Where {
             cwd: &place.cwd,
             agent_dir: &place.agent_dir,

@@ -6,16 +6,27 @@ use std::path::Path;
 use tau_core::prompt::files::{Files, Name, ReadFault, WANTED};
 
 use crate::files::read_text;
+use crate::surroundings::Listing;
 
 /// Entries of a large folder that are looked at before single names are tried instead.
 const MOST_ENTRIES: usize = 2048;
 
-/// The real files.
-#[derive(Debug, Default)]
-pub struct Disk;
+/// The real files, and a folder that was listed before.
+#[derive(Debug)]
+pub struct Disk<'a> {
+    /// Its path.
+    pub known: &'a str,
+    /// What it holds.
+    pub listing: &'a Listing,
+}
 
-impl Files for Disk {
+impl Files for Disk<'_> {
     fn list(&mut self, folder: &str) -> Vec<Name> {
+        if folder == self.known {
+            // Whether a name is a folder shows when it is opened.
+            let names = WANTED.iter().filter(|name| self.listing.has(name));
+            return names.map(|name| Name { name: (*name).to_owned(), is_folder: false }).collect();
+        }
         let mut found = Vec::new();
         for (seen, entry) in fs::read_dir(folder).into_iter().flatten().flatten().enumerate() {
             if seen == MOST_ENTRIES {
