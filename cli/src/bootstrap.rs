@@ -191,7 +191,7 @@ fn open_session(
     let at = Place { surroundings: &base.place, setting: setting.as_deref(), now };
     let opened = at.open(args, ask, rng)?;
     if !opened.resumed && opened.session.path().is_some() {
-        at.folder(args).create()?;
+        at.folder(args)?.create()?;
     }
     Ok(opened)
 }

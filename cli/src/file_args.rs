@@ -3,7 +3,6 @@
 use tau_core::fault::FaultKind;
 use tau_core::message::Block;
 use tau_core::op::ImageLimits;
-use tau_core::path::{self, Style};
 use tau_core::tools::image_rules;
 use tau_io_std::sys::{fs, image};
 
@@ -34,17 +33,15 @@ pub fn read(names: &[String], place: &Surroundings, limits: &ImageLimits) -> Res
 
 /// Opens the first spelling of a name that exists (spec 50 §1.3).
 fn open(name: &str, place: &Surroundings) -> Result<(String, Vec<u8>), String> {
-    let home = place.home.as_deref().unwrap_or_default();
-    let style = Style::of(&place.cwd);
-    let spellings = path::candidates(name, &place.cwd, home, style).map_err(|e| format!("@{name}: {e}"))?;
-    for path in spellings {
-        match fs::read(&path, LIMIT) {
-            Ok(bytes) => return Ok((path, bytes)),
-            Err(fault) if fault.kind == FaultKind::NotFound => {}
+    let paths = place.candidates(name)?;
+    for path in &paths {
+        match fs::read(path, LIMIT) {
+            Ok(bytes) => return Ok((path.clone(), bytes)),
+            Err(fault) if matches!(fault.kind, FaultKind::NotFound | FaultKind::NotDir) => {}
             Err(fault) => return Err(format!("@{name}: {fault}")),
         }
     }
-    Err(format!("@{name}: there is no file {}", place.resolve(name.strip_prefix('@').unwrap_or(name))))
+    Err(format!("@{name}: there is no file {}", paths.first().map_or(name, String::as_str)))
 }
 
 fn add_text(input: &mut FileInput, path: &str, text: &str) {

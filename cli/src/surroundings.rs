@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use tau_core::path::{self, Style};
 use tau_io_std::sys::env;
 
 /// Entries of a large folder that are looked at before single names are tried instead.
@@ -29,7 +30,11 @@ impl Surroundings {
             .map_err(|e| format!("the working directory cannot be used ({e}); change to one that exists"))?;
         let home = env::home();
         let agent_dir = match env::var("PI_CODING_AGENT_DIR").filter(|dir| !dir.is_empty()) {
-            Some(dir) => absolute(&dir, &cwd, home.as_deref()),
+            Some(dir) => {
+                let home = home.as_deref().unwrap_or("/");
+                path::resolve(&dir, &cwd, home, Style::Posix)
+                    .map_err(|e| format!("PI_CODING_AGENT_DIR={dir}: {e}"))?
+            }
             None => match &home {
                 Some(home) => format!("{home}/.pi/agent"),
                 None => return Err("there is no home folder; set HOME or PI_CODING_AGENT_DIR".into()),
@@ -39,9 +44,25 @@ impl Surroundings {
     }
 
     /// A path of the user, absolute and normalised.
-    #[must_use]
-    pub fn resolve(&self, path: &str) -> String {
-        absolute(path, &self.cwd, self.home.as_deref())
+    ///
+    /// # Errors
+    /// When it is a URL that names no file here.
+    pub fn resolve(&self, given: &str) -> Result<String, String> {
+        path::resolve(given, &self.cwd, self.home_or_root(), Style::Posix)
+            .map_err(|e| format!("{given}: {e}"))
+    }
+
+    /// The spellings a file argument may mean, best first.
+    ///
+    /// # Errors
+    /// When it is a URL that names no file here.
+    pub fn candidates(&self, given: &str) -> Result<Vec<String>, String> {
+        path::candidates(given, &self.cwd, self.home_or_root(), Style::Posix)
+            .map_err(|e| format!("{given}: {e}"))
+    }
+
+    fn home_or_root(&self) -> &str {
+        self.home.as_deref().unwrap_or("/")
     }
 
     /// A file of the agent directory.
@@ -84,26 +105,4 @@ impl Listing {
             Self::Huge(folder) => Path::new(folder).join(name).symlink_metadata().is_ok(),
         }
     }
-}
-
-/// A path without dots and doubled separators.
-pub(crate) fn normal(path: &str) -> String {
-    absolute(path, "", None)
-}
-
-fn absolute(path: &str, cwd: &str, home: Option<&str>) -> String {
-    let expanded = match (path.strip_prefix('~'), home) {
-        (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
-        _ if path.starts_with('/') => path.to_owned(),
-        _ => format!("{cwd}/{path}"),
-    };
-    let mut parts: Vec<&str> = Vec::new();
-    for part in expanded.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()),
-            name => parts.push(name),
-        }
-    }
-    format!("/{}", parts.join("/"))
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use serde_json::Value;
+use tau_core::path::{Style, normalize};
 use tau_core::session::Header;
 
 /// A header is found within this many bytes, or not at all (spec 60 §1.7 rule 6).
@@ -16,8 +17,6 @@ const HEADER_LIMIT: u64 = 1 << 20;
 pub struct Folder {
     /// Absolute path.
     pub path: String,
-    /// Whether it is the folder of the working directory; otherwise it was configured.
-    pub is_default: bool,
 }
 
 impl Folder {
@@ -94,7 +93,7 @@ fn belongs(path: &str, cwd: &str) -> bool {
 
 /// Directories are compared as they are spelled, dots and doubled separators aside.
 fn is_for(header: &Header, cwd: &str) -> bool {
-    header.cwd.as_deref().is_some_and(|own| own.starts_with('/') && crate::surroundings::normal(own) == cwd)
+    header.cwd.as_deref().is_some_and(|own| own.starts_with('/') && normalize(own, Style::Posix) == cwd)
 }
 
 /// Reads the header only.

@@ -12,6 +12,7 @@ pub use strays::rehome;
 use tau_core::entropy::Entropy;
 use tau_core::ids::{UuidV7, is_valid_session_id};
 use tau_core::now::Wall;
+use tau_core::path::session_folder;
 use tau_core::session::{Header, Session, file_name};
 use tau_io_std::sys::env;
 
@@ -58,18 +59,21 @@ pub struct Opened {
 
 impl Place<'_> {
     /// The folder: `--session-dir`, the environment, the setting, else the one of the working directory.
-    #[must_use]
-    pub fn folder(&self, args: &Args) -> Folder {
+    ///
+    /// # Errors
+    /// When the place that was given is no path here.
+    pub fn folder(&self, args: &Args) -> Result<Folder, String> {
         let given = args.session_dir.clone();
         let given = given.or_else(|| env::var("PI_CODING_AGENT_SESSION_DIR").filter(|dir| !dir.is_empty()));
         let given = given.or_else(|| self.setting.filter(|dir| !dir.is_empty()).map(str::to_owned));
-        match given {
-            Some(dir) => Folder { path: self.surroundings.resolve(&dir), is_default: false },
+        let path = match given {
+            Some(dir) => self.surroundings.resolve(&dir)?,
             None => {
-                let name = folder_name(&self.surroundings.cwd);
-                Folder { path: format!("{}/sessions/{name}", self.surroundings.agent_dir), is_default: true }
+                let name = session_folder(&self.surroundings.cwd);
+                format!("{}/sessions/{name}", self.surroundings.agent_dir)
             }
-        }
+        };
+        Ok(Folder { path })
     }
 
     /// Opens, continues, copies or begins the session the flags ask for.
@@ -78,10 +82,10 @@ impl Place<'_> {
     /// What cannot be done, and what to do instead.
     pub fn open(&self, args: &Args, ask: Ask<'_>, rng: &mut Entropy) -> Result<Opened, Refusal> {
         check_flags(args)?;
-        let folder = self.folder(args);
+        let folder = self.folder(args)?;
         let cwd = &self.surroundings.cwd;
         if let Some(wanted) = &args.fork {
-            let source = match self.find(wanted, &folder) {
+            let source = match self.find(wanted, &folder)? {
                 Found::Here(path) | Found::Elsewhere { path, .. } => path,
                 Found::Nowhere => return Err(unknown(wanted, "--fork").into()),
             };
@@ -91,7 +95,7 @@ impl Place<'_> {
             return Ok(self.begin(None, args.session_id.clone(), rng));
         }
         if let Some(wanted) = &args.session {
-            return match self.find(wanted, &folder) {
+            return match self.find(wanted, &folder)? {
                 Found::Here(path) => Ok(self.read(&path, rng)?),
                 Found::Elsewhere { path, cwd } => {
                     if !ask(&format!("session {wanted} belongs to {cwd}. Copy it into a new session here?")) {
@@ -154,16 +158,17 @@ impl Place<'_> {
     }
 
     /// A path, else an id or the beginning of one, here first.
-    fn find(&self, wanted: &str, folder: &Folder) -> Found {
+    fn find(&self, wanted: &str, folder: &Folder) -> Result<Found, String> {
         if wanted.contains(['/', '\\']) || wanted.ends_with(".jsonl") {
-            return Found::Here(self.surroundings.resolve(wanted));
+            return Ok(Found::Here(self.surroundings.resolve(wanted)?));
         }
         let cwd = &self.surroundings.cwd;
         if let Some(path) = folder.exact(wanted, cwd).or_else(|| folder.by_prefix(wanted, cwd)) {
-            return Found::Here(path);
+            return Ok(Found::Here(path));
         }
         let all = format!("{}/sessions", self.surroundings.agent_dir);
-        find::elsewhere(&all, wanted).map_or(Found::Nowhere, |(path, cwd)| Found::Elsewhere { path, cwd })
+        let other = find::elsewhere(&all, wanted);
+        Ok(other.map_or(Found::Nowhere, |(path, cwd)| Found::Elsewhere { path, cwd }))
     }
 }
 
@@ -199,10 +204,4 @@ fn check_flags(args: &Args) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-/// The session folder of a working directory.
-pub(crate) fn folder_name(cwd: &str) -> String {
-    let inner = cwd.strip_prefix(['/', '\\']).unwrap_or(cwd);
-    format!("--{}--", inner.replace(['/', '\\', ':'], "-"))
 }

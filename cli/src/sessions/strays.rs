@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use tau_core::path::session_folder;
+
 use super::find::header;
-use super::folder_name;
 use crate::surroundings::{Listing, Surroundings};
 
 /// Moves them to the folders of their working directories. What cannot be moved stays.
@@ -13,7 +14,7 @@ pub fn rehome(place: &Surroundings, agent: &Listing) {
     for name in names.iter().filter(|name| name.ends_with(".jsonl")) {
         let path = place.agent_file(name);
         let Some(cwd) = header(&path).and_then(|header| header.cwd) else { continue };
-        let folder = format!("{}/sessions/{}", place.agent_dir, folder_name(&cwd));
+        let folder = format!("{}/sessions/{}", place.agent_dir, session_folder(&cwd));
         let target = format!("{folder}/{name}");
         if !Path::new(&target).exists() && tau_io_std::sys::fs::private_dir(&folder).is_ok() {
             let _ = fs::rename(&path, &target);

@@ -66,7 +66,7 @@ pub fn selection(_: &Value, case: &Value) -> Result<(), String> {
         }
     }
     listed.sort_by(|a, b| SessionInfo::order((&a.0, a.1), (&b.0, b.1)));
-    let folder = Folder { path: dir.path().to_string_lossy().into_owned(), is_default: false };
+    let folder = Folder { path: dir.path().to_string_lossy().into_owned() };
     let base = |path: Option<String>| path.and_then(|p| p.rsplit('/').next().map(str::to_owned));
     let ids = input["ids"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let found: Value = ids.map(|id| (id.to_owned(), json!(base(folder.exact(id, cwd))))).collect();
