@@ -237,6 +237,7 @@ fn streamed_arguments_cost_what_they_are_long() {
     for piece in ["\"text of words and words\\n\",", "[1,{\"b\":\"c\"}],", "\"x", "[", "{\"a\":"] {
         let best = |pieces| (0..3).filter_map(|_| time(pieces, piece)).min();
         let (Some(small), Some(large)) = (best(2000), best(20_000)) else { return };
-        assert!(large < 40 * small.max(100_000), "{piece}: {small} ns, then {large} ns");
+        // The system counts in ticks of some milliseconds. Reading everything again for each piece takes seconds.
+        assert!(large < 40 * small.max(5_000_000), "{piece}: {small} ns, then {large} ns");
     }
 }
