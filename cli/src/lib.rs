@@ -13,6 +13,7 @@ pub mod out;
 pub mod outputs;
 pub mod prompt_files;
 pub mod prompts;
+pub mod resource_files;
 pub mod run;
 pub mod sessions;
 pub mod signals;

@@ -237,6 +237,14 @@ pub fn parent(path: &str, style: Style) -> String {
     join(path, "..", style)
 }
 
+/// The last name of a path; empty for a root.
+#[must_use]
+pub fn file_name(path: &str, style: Style) -> String {
+    let path = normalize(path, style);
+    let (_, rest) = style.root(&path);
+    rest.rsplit(|c| style.is_separator(c)).next().unwrap_or_default().into()
+}
+
 /// Name of the folder below `sessions/` for a working directory that is absolute and normalised (spec 60 §1.1):
 /// the leading separator is dropped, every other one and every colon becomes `-`. Not injective.
 #[must_use]
@@ -291,6 +299,8 @@ mod tests {
         assert_eq!(shorten_home("/home/u/a", "/home/u", p), "~/a");
         assert_eq!(shorten_home("/home/user", "/home/u", p), "/home/user");
         assert_eq!((parent("/a/b", p).as_str(), parent("/", p).as_str()), ("/a", "/"));
+        assert_eq!((file_name("/a/b/", p).as_str(), file_name("/", p).as_str()), ("b", ""));
+        assert_eq!(file_name("C:\\a\\b", Style::Windows), "b");
         assert!(!is_within("/é", "/è", p));
         assert_eq!(
             (Style::of("/a"), Style::of("C:\\a"), Style::of("\\\\s\\x")),

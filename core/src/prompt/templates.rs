@@ -4,6 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::json::Value;
+use crate::skills::SourceInfo;
 use crate::skills::frontmatter::{self, YamlFault};
 
 /// A template.
@@ -17,6 +18,10 @@ pub struct Template {
     pub argument_hint: Option<String>,
     /// The text with its placeholders.
     pub content: String,
+    /// Its file; empty when it has none.
+    pub file_path: String,
+    /// Where it comes from.
+    pub source: SourceInfo,
 }
 
 /// Most UTF-16 units of a description taken from the text.
@@ -39,6 +44,7 @@ pub fn load(file_name: &str, text: &str) -> Result<Option<Template>, YamlFault> 
         description: description.unwrap_or_else(|| first_line(&document.body)),
         argument_hint,
         content: document.body,
+        ..Template::default()
     }))
 }
 

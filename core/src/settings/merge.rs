@@ -32,13 +32,12 @@ pub struct Source<'a> {
 #[must_use]
 pub fn load(sources: &[Source<'_>]) -> (Settings, Vec<ConfigFault>) {
     let mut faults = Vec::new();
-    let (mut global, mut effective) = (Map::new(), Map::new());
+    let (mut global, mut project, mut effective) = (Map::new(), Map::new(), Map::new());
     for source in sources {
         match read(source) {
             Ok(map) => {
-                if source.scope == Scope::Global {
-                    global.clone_from(&map);
-                }
+                let own = if source.scope == Scope::Global { &mut global } else { &mut project };
+                own.clone_from(&map);
                 merge(&mut effective, map);
             }
             Err(reason) => {
@@ -46,7 +45,7 @@ pub fn load(sources: &[Source<'_>]) -> (Settings, Vec<ConfigFault>) {
             }
         }
     }
-    (Settings::new(global, effective), faults)
+    (Settings::new(global, project, effective), faults)
 }
 
 fn read(source: &Source<'_>) -> Result<Map<String, Value>, String> {

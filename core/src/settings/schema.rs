@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::merge::Scope;
 use crate::input::QueueMode;
 use crate::json::{Map, Value};
 use crate::model::ThinkingLevel;
@@ -17,6 +18,7 @@ pub const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     global: Map<String, Value>,
+    project: Map<String, Value>,
     effective: Map<String, Value>,
 }
 
@@ -66,8 +68,21 @@ pub struct ImageSettings {
 }
 
 impl Settings {
-    pub(super) const fn new(global: Map<String, Value>, effective: Map<String, Value>) -> Self {
-        Self { global, effective }
+    pub(super) const fn new(
+        global: Map<String, Value>,
+        project: Map<String, Value>,
+        effective: Map<String, Value>,
+    ) -> Self {
+        Self { global, project, effective }
+    }
+
+    /// The entries of a list of resources, such as `skills` or `prompts`, in the file of one scope: these lists are
+    /// not merged, because their paths are relative to different folders (spec 40 §4.1).
+    #[must_use]
+    pub fn resources(&self, scope: Scope, list: &str) -> Vec<&str> {
+        let own = if scope == Scope::Global { &self.global } else { &self.project };
+        let entries = own.get(list).and_then(Value::as_array);
+        entries.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
     /// All merged settings.

@@ -11,6 +11,7 @@ mod paths;
 mod prompt;
 mod read;
 mod selection;
+mod skills;
 mod text;
 
 use super::runtime::bash_message;
@@ -36,6 +37,7 @@ pub const FILES: &[VectorFile] = &[
     file("read", read::read),
     file("shell-env", selection::shell_env),
     file("tool-selection", selection::tool_selection),
+    file("skills", skills::skills),
     file("skill-command", commands::skill_command),
     file("templates", commands::templates),
     file("truncate", text::truncate),

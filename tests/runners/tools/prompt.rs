@@ -110,6 +110,7 @@ fn build(case: &Value) -> Result<(), String> {
             file_path: text(skill, "filePath"),
             base_dir: text(skill, "baseDir"),
             disable_model_invocation: skill["disableModelInvocation"] == true,
+            ..Skill::default()
         })
         .collect();
     let own = input["sections"].as_object().cloned().unwrap_or_default();
