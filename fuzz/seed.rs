@@ -20,7 +20,18 @@ const SOURCES: &[Source] = &[
     ("jsonl_reader", "providers/tool-arguments-final", |case| with_split(case["input"].as_str()?.into())),
     ("partial_json", "providers/partial-json", |case| with_split(chunks(&case["input"]["chunks"])?)),
     ("partial_json", "providers/repair-json", |case| with_split(case["input"].as_str()?.into())),
+    ("session_reader", "sessions/malformed-files", file),
+    ("session_reader", "sessions/leaf-tree-labels", file),
 ];
+
+/// The lines of a session file.
+fn file(case: &Value) -> Option<Vec<u8>> {
+    if let Some(text) = case["input"]["text"].as_str() {
+        return with_split(text.into());
+    }
+    let records = case["input"]["fileEntries"].as_array()?.iter();
+    with_split(records.flat_map(|record| (tau_core::json::to_string(record) + "\n").into_bytes()).collect())
+}
 
 /// Chunks that are plain text, joined.
 fn chunks(list: &Value) -> Option<Vec<u8>> {
@@ -37,7 +48,7 @@ fn main() -> io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (target, vectors, input) in SOURCES {
         let text = fs::read_to_string(root.join("../tests/vectors").join(format!("{vectors}.json")))?;
-        let doc: Value = serde_json::from_str(&text)?;
+        let doc = tau_core::json::parse(&text).map_err(io::Error::other)?;
         let folder = root.join("corpus").join(target);
         fs::create_dir_all(&folder)?;
         let cases = doc["cases"].as_array().into_iter().flatten();
