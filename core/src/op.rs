@@ -310,7 +310,8 @@ pub struct WalkSpec {
 
 /// A child process. The contract (bugs 51–61): stdin is the null device; a session and process group of its own;
 /// both pipes are drained by byte; a cancel kills the group; after the shell's exit the op ends once the pipes
-/// were idle for `idle_after_exit_ms`, at the latest after `max_after_exit_ms`; no zombie is left.
+/// were idle for `idle_after_exit_ms`, at the latest after `max_after_exit_ms`; no zombie is left. A backend may join
+/// both streams in one pipe to keep the order of writing; the chunks are then marked [`Stream::Stdout`].
 #[derive(Clone)]
 pub struct ProcSpec {
     /// Program and arguments.

@@ -205,6 +205,6 @@ impl<M: Machine> Shared<M> {
         if state.take_wake() {
             self.wake.wake();
         }
-        work::call(self, state, 0);
+        work::call(self, state);
     }
 }

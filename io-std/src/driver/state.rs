@@ -142,6 +142,12 @@ impl<M: Machine> State<M> {
         self.quick.pop_front().or_else(|| self.long.pop_front())
     }
 
+    /// Takes back an op that nobody could run.
+    pub(super) fn put_back(&mut self, job: Job) {
+        let lane = if is_quick(&job.what) { &mut self.quick } else { &mut self.long };
+        lane.push_front(job);
+    }
+
     /// How many workers the waiting ops need: one for all the quick ones, one for each long one, which it takes
     /// after the quick ones.
     pub(super) fn demand(&self) -> usize {

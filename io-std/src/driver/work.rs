@@ -1,6 +1,6 @@
 //! Worker threads: run ops, and feed what they bring.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use tau_core::fault::IoFault;
@@ -17,28 +17,39 @@ const MOST_WORKERS: usize = 64;
 /// Threads that stay when there is nothing to do.
 const KEEP_IDLE: usize = 2;
 
-/// Calls workers for the ops that wait; `soon_free` threads are about to look for work by themselves.
-pub(super) fn call<M: Machine>(shared: &Arc<Shared<M>>, state: &mut State<M>, soon_free: usize) {
-    let coming = soon_free + state.calls;
-    for _ in coming..state.demand() {
+/// Calls workers for the ops that wait: idle ones, then new ones.
+pub(super) fn call<M: Machine>(shared: &Arc<Shared<M>>, state: &mut State<M>) {
+    while state.demand() > state.calls {
         if state.idle > 0 {
             state.idle -= 1;
             state.calls += 1;
             shared.work.notify_one();
-        } else if state.workers < MOST_WORKERS {
-            let worker = Arc::clone(shared);
-            let started = thread::Builder::new().name("tau-op".into()).spawn(move || work(&worker));
-            // A thread that is on its way counts as one that was called.
-            match started {
-                Ok(_) => {
-                    state.workers += 1;
-                    state.calls += 1;
-                }
-                Err(_) if state.workers > 0 => return,
-                Err(e) => return refuse(shared, state, &e),
-            }
-        } else {
+        } else if state.workers >= MOST_WORKERS || !hire(shared, state) {
             return;
+        }
+    }
+}
+
+/// Starts a worker with the first op that waits. Without a thread the op waits on, if there are workers at all.
+fn hire<M: Machine>(shared: &Arc<Shared<M>>, state: &mut State<M>) -> bool {
+    let Some(job) = state.next() else { return false };
+    let slot = Arc::new(Mutex::new(Some(job)));
+    let (worker, first) = (Arc::clone(shared), Arc::clone(&slot));
+    let take = |slot: &Mutex<Option<Job>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let started = thread::Builder::new().name("tau-op".into()).spawn(move || work(&worker, take(&first)));
+    match started {
+        Ok(_) => {
+            state.workers += 1;
+            true
+        }
+        Err(e) => {
+            if let Some(job) = take(&slot) {
+                state.put_back(job);
+            }
+            if state.workers == 0 {
+                refuse(shared, state, &e);
+            }
+            false
         }
     }
 }
@@ -55,11 +66,12 @@ fn refuse<M: Machine>(shared: &Arc<Shared<M>>, state: &mut State<M>, error: &std
     }
 }
 
-fn work<M: Machine>(shared: &Arc<Shared<M>>) {
-    let mut next = wait(shared, false);
+fn work<M: Machine>(shared: &Arc<Shared<M>>, first: Option<Job>) {
+    let mut next = first;
     while let Some(job) = next {
         let op = job.op;
         let last = sys::last(perform(shared, &job));
+        drop(job);
         let mut state = shared.lock();
         if state.accept(op, &last) {
             if state.is_stopped() {
@@ -72,42 +84,28 @@ fn work<M: Machine>(shared: &Arc<Shared<M>>) {
                 }
             }
         }
-        next = state.next();
-        call(shared, &mut state, 0);
-        drop(state);
-        drop(job);
-        if next.is_none() {
-            next = wait(shared, true);
-        }
+        // The lock is kept until this thread has its next op or counts as idle: whoever comes next finds it.
+        next = wait(shared, state);
     }
-    shared.lock().workers -= 1;
 }
 
-/// Waits for an op; `None` ends the thread. A thread that just started was called already.
-fn wait<M: Machine>(shared: &Arc<Shared<M>>, was_busy: bool) -> Option<Job> {
-    let mut state = shared.lock();
-    if was_busy {
+/// The next op of a worker, waited for if need be; `None` ends the thread.
+fn wait<M: Machine>(shared: &Arc<Shared<M>>, mut state: MutexGuard<'_, State<M>>) -> Option<Job> {
+    loop {
         if let Some(job) = state.next() {
+            call(shared, &mut state);
             return Some(job);
         }
-        if state.idle >= KEEP_IDLE || state.is_stopped() {
+        if state.is_stopped() || state.idle >= KEEP_IDLE {
+            state.workers -= 1;
             return None;
         }
         state.idle += 1;
-    }
-    loop {
-        if state.is_stopped() {
-            return None;
+        while state.calls == 0 && !state.is_stopped() {
+            state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        if state.calls > 0 {
-            state.calls -= 1;
-            if let Some(job) = state.next() {
-                call(shared, &mut state, 0);
-                return Some(job);
-            }
-            state.idle += 1;
-        }
-        state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+        // Whoever called counted one idle thread less. At the end nobody counts any more.
+        state.calls = state.calls.saturating_sub(1);
     }
 }
 
@@ -142,7 +140,7 @@ fn bring<M: Machine>(shared: &Arc<Shared<M>>, job: &Job, reply: Reply) {
             }
         }
         let Some(quick) = state.next_quick() else { break };
-        call(shared, &mut state, 0);
+        call(shared, &mut state);
         drop(state);
         let reply = sys::last(sys::run(&quick.what, &mut |_| {}, &quick.cancel));
         state = shared.lock();
@@ -150,5 +148,5 @@ fn bring<M: Machine>(shared: &Arc<Shared<M>>, job: &Job, reply: Reply) {
             input = Some(Input::Reply { op: quick.op, reply });
         }
     }
-    call(shared, &mut state, 0);
+    call(shared, &mut state);
 }

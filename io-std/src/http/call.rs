@@ -95,7 +95,7 @@ impl Call {
         let Some(deadline) = self.head_deadline else { return Ok(None) };
         match deadline.saturating_duration_since(Instant::now()) {
             Duration::ZERO => Err(self.timed_out()),
-            left => Ok(Some(left)),
+            left => Ok(Some(rounded(left))),
         }
     }
 
@@ -138,6 +138,11 @@ impl Call {
         self.kept.store(false, Ordering::Relaxed);
         *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
+}
+
+/// Long limits in whole seconds, so that a socket need not be told a new one at each step.
+fn rounded(left: Duration) -> Duration {
+    if left < Duration::from_secs(5) { left } else { Duration::from_secs(left.as_secs() + 1) }
 }
 
 fn seconds(limit: Option<Duration>) -> f64 {

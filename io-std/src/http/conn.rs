@@ -17,6 +17,8 @@ pub(super) struct Conn {
     /// Requests name the whole URL, as a proxy for plain HTTP wants it.
     forward: Option<Forward>,
     exchanges: Exchanges,
+    /// The head of a request, which leaves together with the beginning of the body.
+    held: Vec<u8>,
 }
 
 /// Where a connection stands.
@@ -57,7 +59,7 @@ impl Forward {
 impl Conn {
     pub(super) fn new(wire: Wire, tls: bool, forward: Option<Forward>) -> Self {
         let buffers = LazyBuffers::new(CHUNK_BYTES, CHUNK_BYTES);
-        Self { wire, buffers, tls, forward, exchanges: Exchanges::Between(false) }
+        Self { wire, buffers, tls, forward, exchanges: Exchanges::Between(false), held: Vec::new() }
     }
 
     fn transmit(&mut self, amount: usize) -> io::Result<()> {
@@ -72,11 +74,28 @@ impl Conn {
         };
         call.check()?;
         let output = self.buffers.output().get(..amount).unwrap_or_default();
-        match self.forward.as_ref().filter(|_| begins).and_then(|forward| forward.rewrite(output)) {
-            Some(head) => self.wire.write_all(&head)?,
-            None => self.wire.write_all(output)?,
+        if begins {
+            self.held = match self.forward.as_ref().and_then(|forward| forward.rewrite(output)) {
+                Some(head) => head,
+                None => output.to_vec(),
+            };
+            return Ok(());
         }
-        self.wire.flush()
+        if self.held.is_empty() {
+            self.wire.write_all(output)?;
+            return self.wire.flush();
+        }
+        self.held.extend_from_slice(output);
+        self.release()
+    }
+
+    fn release(&mut self) -> io::Result<()> {
+        if !self.held.is_empty() {
+            let held = std::mem::take(&mut self.held);
+            self.wire.write_all(&held)?;
+            self.wire.flush()?;
+        }
+        Ok(())
     }
 }
 
@@ -97,6 +116,7 @@ impl Transport for Conn {
         if call.is_drain_only() {
             return Err(Error::Io(ErrorKind::WouldBlock.into()));
         }
+        self.release()?;
         let amount = self.wire.read(self.buffers.input_append_buf())?;
         self.buffers.input_appended(amount);
         if amount > 0 {

@@ -1,9 +1,11 @@
 //! Appending lines to a file that others may append to as well: one write each, always from a line's start.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 use tau_core::fault::{FaultKind, IoFault};
@@ -13,6 +15,9 @@ use super::{fault, fs::private_dir};
 
 /// Mode of a new file: it may hold what only its owner should read.
 const FILE_MODE: u32 = 0o600;
+
+const LOOKS: u32 = 6;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 /// Executes an append. Where the file does not have the expected size, someone else wrote: a line they left torn is
 /// ended first, so that ours stands alone.
@@ -32,7 +37,7 @@ pub fn append(op: &AppendOp) -> Result<Outcome, IoFault> {
     }
     let size = meta.len();
     let foreign = op.expect_len.is_some_and(|expected| expected != size);
-    let torn = op.expect_len != Some(size) && size > 0 && !ends_in_lf(&file, size, &op.path)?;
+    let torn = op.expect_len != Some(size) && is_torn(&file).map_err(fault::at(&op.path))?;
     let written = if torn {
         let mut whole = Vec::with_capacity(op.bytes.len() + 1);
         whole.push(b'\n');
@@ -64,8 +69,18 @@ fn create(path: &str) -> Result<File, IoFault> {
     file.map_err(fault::at(path))
 }
 
-fn ends_in_lf(file: &File, size: u64, path: &str) -> Result<bool, IoFault> {
-    let mut last = [0];
-    let n = file.read_at(&mut last, size - 1).map_err(fault::at(path))?;
-    Ok(n == 0 || last == *b"\n")
+/// Whether the file ends within a line. A line that someone is just writing looks torn for a moment, so it is looked
+/// at again before it counts.
+fn is_torn(file: &File) -> io::Result<bool> {
+    for look in 0..LOOKS {
+        if look > 0 {
+            thread::sleep(BETWEEN_LOOKS);
+        }
+        let Some(last) = file.metadata()?.len().checked_sub(1) else { return Ok(false) };
+        let mut byte = [0];
+        if file.read_at(&mut byte, last)? == 0 || byte == *b"\n" {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

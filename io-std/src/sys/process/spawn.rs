@@ -1,7 +1,7 @@
 //! Starting a child: null input, one or two pipes, a session of its own.
 
 use std::io::{self, ErrorKind, pipe};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,6 +10,10 @@ use tau_core::fault::{FaultKind, IoFault};
 use tau_core::op::{ProcSpec, Stream};
 
 use crate::sys::fault;
+
+/// Capacity of the output pipe.
+#[cfg(target_os = "linux")]
+const PIPE_BYTES: usize = 256 << 10;
 
 /// How the output is piped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +54,7 @@ pub(super) fn spawn(spec: &ProcSpec, output: Output) -> Result<Started, IoFault>
 /// The write ends live in the command and are closed with it.
 fn connect(command: &mut Command, output: Output) -> io::Result<Vec<(Stream, OwnedFd)>> {
     let (reader, writer) = pipe()?;
+    widen(&reader);
     let mut pipes = vec![(Stream::Stdout, reader.into())];
     match output {
         Output::Merged => command.stderr(writer.try_clone()?),
@@ -61,6 +66,15 @@ fn connect(command: &mut Command, output: Output) -> io::Result<Vec<(Stream, Own
     };
     command.stdout(writer);
     Ok(pipes)
+}
+
+/// A child that prints a lot should not have to wait for each of our reads.
+fn widen(pipe: &impl AsFd) {
+    // More than the system allows this user is refused, and the pipe stays as it is.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES);
+    #[cfg(not(target_os = "linux"))]
+    let _ = pipe;
 }
 
 /// A session of its own: no terminal to ask on, and one group to kill.
