@@ -105,7 +105,8 @@ pub(super) fn head(
     w.field_str("model", &request.model.id);
     w.field_bool("stream", true);
     let prompt = state.prompt();
-    if !prompt.is_empty() {
+    // A blank text block is refused.
+    if !prompt.trim().is_empty() {
         w.key("system");
         w.begin_array();
         w.begin_object();

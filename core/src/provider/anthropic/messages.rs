@@ -1,16 +1,20 @@
 //! Messages of a request: user and assistant turns, with all results of one reply in one user message.
 
+use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::{ERROR_IMAGE_MOVED, Marker, error_images_caption};
-use crate::convert::SEE_IMAGE;
+use crate::convert::{SEE_IMAGE, sanitize_id};
 use crate::json::{Value, Writer};
 use crate::message::{
     AssistantMessage, Block, Content, ImageBlock, Message, ThinkingBlock, ToolCall, ToolResultMessage,
     UserMessage,
 };
 use crate::provider::body::Unit;
+
+/// Longest name of a tool.
+const MAX_TOOL_NAME: usize = 128;
 
 /// What the encoding depends on besides the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,11 +188,19 @@ fn write_thinking(thinking: &ThinkingBlock, shape: Shape, w: &mut Writer) {
     }
 }
 
+/// Names of other protocols and of models that made one up are refused as they are.
+fn tool_name(name: &str) -> Cow<'_, str> {
+    match sanitize_id(name, MAX_TOOL_NAME) {
+        Cow::Borrowed("") => Cow::Borrowed("unknown"),
+        name => name,
+    }
+}
+
 fn write_call(call: &ToolCall, w: &mut Writer) {
     w.begin_object();
     w.field_str("type", "tool_use");
     w.field_str("id", &call.id);
-    w.field_str("name", &call.name);
+    w.field_str("name", &tool_name(&call.name));
     w.key("input");
     match &*call.arguments {
         input @ Value::Object(_) => w.value(input),
