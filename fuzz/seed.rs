@@ -8,7 +8,7 @@ use std::{fs, io};
 use serde_json::Value;
 
 /// Larger inputs slow the fuzzer down and teach it little.
-const MAX_BYTES: usize = 600;
+const MAX_BYTES: usize = 1200;
 const MAX_FILES: usize = 40;
 
 /// A target, a vector file, and how a case becomes input.
@@ -18,6 +18,9 @@ const SOURCES: &[Source] = &[
     ("sse", "providers/sse-parser", |case| with_split(chunks(&case["input"]["chunks"])?)),
     ("jsonl_reader", "sessions/jsonl-framing", |case| with_split(chunks(&case["input"]["chunksText"])?)),
     ("jsonl_reader", "providers/tool-arguments-final", |case| with_split(case["input"].as_str()?.into())),
+    ("decode_anthropic", "providers/anthropic-stream", |case| {
+        with_split(chunks(&case["input"]["response"]["chunks"])?)
+    }),
     ("partial_json", "providers/partial-json", |case| with_split(chunks(&case["input"]["chunks"])?)),
     ("partial_json", "providers/repair-json", |case| with_split(case["input"].as_str()?.into())),
     ("session_reader", "sessions/malformed-files", file),
