@@ -14,6 +14,9 @@ use crate::op::{Headers, host_of};
 /// `User-Agent` of every request, unless the host sets another one.
 pub const USER_AGENT: &str = concat!("tau/", env!("CARGO_PKG_VERSION"));
 
+/// Our name for services that want one.
+const CLIENT: &str = "tau";
+
 /// Name and value; `None` deletes what earlier layers set.
 pub type HeaderList = Vec<(String, Option<String>)>;
 
@@ -87,6 +90,10 @@ impl HeaderSet {
 pub fn identity(model: &Model, identity: Option<&Arc<Identity>>) -> HeaderList {
     let agent = identity.and_then(|id| id.user_agent.as_deref()).unwrap_or(USER_AGENT);
     let mut list = alloc::vec![("user-agent".to_owned(), Some(agent.to_owned()))];
+    if is_opencode(model) {
+        // Asked for by the service (seed 003 §6.2), with attribution or without.
+        list.push(("x-opencode-client".to_owned(), Some(CLIENT.to_owned())));
+    }
     if let Some(attribution) = identity.and_then(|id| id.attribution.as_ref()) {
         list.extend(attribution_headers(model, attribution));
     }

@@ -96,11 +96,14 @@ fn encode(
     }
 }
 
-/// Compares headers. Our own name stands for the reference's; the routing header of OpenCode is added in another layer
-/// of the reference and is checked by `attribution-headers`.
+/// Compares headers. Our own name stands for the reference's; the routing headers of OpenCode are added in another layer
+/// of the reference: the session is checked by `attribution-headers`, our name goes to every request.
 fn headers(wanted: &Value, got: &[(String, String)]) -> Result<(), String> {
     let mut map = Map::new();
-    for (name, value) in got.iter().filter(|(name, _)| name != "x-opencode-session") {
+    let routing = |name: &str, value: &str| {
+        name == "x-opencode-session" || (name == "x-opencode-client" && value == "tau")
+    };
+    for (name, value) in got.iter().filter(|(name, value)| !routing(name, value)) {
         if map.insert(name.clone(), json!(value)).is_some() {
             return Err(format!("header {name} is there twice"));
         }
