@@ -15,6 +15,7 @@ const MAX_FILES: usize = 40;
 type Source = (&'static str, &'static str, fn(&Value) -> Option<Vec<u8>>);
 
 const SOURCES: &[Source] = &[
+    ("edit_apply", "tools/edit", |case| edit(&case["input"])),
     ("sse", "providers/sse-parser", |case| with_split(chunks(&case["input"]["chunks"])?)),
     ("jsonl_reader", "sessions/jsonl-framing", |case| with_split(chunks(&case["input"]["chunksText"])?)),
     ("jsonl_reader", "providers/tool-arguments-final", |case| with_split(case["input"].as_str()?.into())),
@@ -43,6 +44,15 @@ fn file(case: &Value) -> Option<Vec<u8>> {
 fn chunks(list: &Value) -> Option<Vec<u8>> {
     let parts: Option<Vec<&str>> = list.as_array()?.iter().map(Value::as_str).collect();
     Some(parts?.concat().into_bytes())
+}
+
+/// File, old and new texts, with the separator of the target between them.
+fn edit(input: &Value) -> Option<Vec<u8>> {
+    let mut parts = vec![input["file"].as_str()?];
+    for edit in input["edits"].as_array()? {
+        parts.extend([edit["oldText"].as_str()?, edit["newText"].as_str()?]);
+    }
+    Some(parts.join("\u{1e}").into_bytes())
 }
 
 /// Targets take the split from the first byte.
