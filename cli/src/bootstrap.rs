@@ -14,11 +14,12 @@ use tau_core::message::Text;
 use tau_core::model::{Model, ThinkingLevel};
 use tau_core::now::Wall;
 use tau_core::op::ImageLimits;
-use tau_core::prompt::files::{Where, gather};
+use tau_core::prompt::files::{PromptFiles, Where, gather};
 use tau_core::prompt::system::{Facts, ToolFacts, sections};
 use tau_core::provider::{CacheRetention, RequestOptions};
 use tau_core::session::{EntryBody, Session};
 use tau_core::settings::{DEFAULT_TOOLS, Settings};
+use tau_core::skills::{Resources, Skill};
 use tau_core::tools::selection::{ToolFlags, active_tools};
 use tau_core::tools::shell_env::{SessionFacts, session_variables, unattended_defaults};
 use tau_core::tools::{BUILTIN_NAMES, BuiltinOptions, Tool, ToolEnv, builtins};
@@ -29,8 +30,9 @@ use crate::choose::{Chosen, choose};
 use crate::config::{self, Access};
 use crate::credentials::Credentials;
 use crate::out::note;
-use crate::prompt_files::Disk;
+use crate::prompt_files::Folders;
 use crate::prompts::{self, Prompt};
+use crate::resources::{self, Need};
 use crate::sessions::{self, Ask, Opened, Place, Refusal};
 use crate::surroundings::{Listing, Surroundings};
 use crate::{file_args, outputs, trust};
@@ -43,6 +45,8 @@ pub struct Ready {
     pub credentials: Credentials,
     /// Prompts in order.
     pub prompts: VecDeque<Prompt>,
+    /// What their commands stand for.
+    pub resources: Resources,
     /// The header record of the session.
     pub header: String,
     /// `--name`
@@ -59,7 +63,10 @@ pub struct Base {
     pub agent: Listing,
     /// Whether the files of the project count.
     pub trusted: bool,
-    project: Listing,
+    /// Whether there are any in `.pi` that need trust.
+    pub protected: bool,
+    /// What is in `.pi`.
+    pub project: Listing,
 }
 
 impl Base {
@@ -73,18 +80,24 @@ impl Base {
         let (settings, told) = config::settings(&place, &agent, None);
         warnings.extend(told);
         if !trust::is_protected(&place, &project) {
-            return Ok(Self { place, settings, agent, trusted: false, project });
+            return Ok(Self { place, settings, agent, trusted: false, protected: false, project });
         }
         let trusted = trust::decide(&place, args.approve, settings.default_project_trust(), true, &agent)?;
         if !trusted {
             if args.approve.is_none() {
                 warnings.push(format!("the files in {}/.pi do not count; --approve trusts them", place.cwd));
             }
-            return Ok(Self { place, settings, agent, trusted, project });
+            return Ok(Self { place, settings, agent, trusted, protected: true, project });
         }
         let (settings, told) = config::settings(&place, &agent, Some(&project));
         warnings.extend(told.into_iter().filter(|text| !warnings.contains(text)).collect::<Vec<_>>());
-        Ok(Self { place, settings, agent, trusted, project })
+        Ok(Self { place, settings, agent, trusted, protected: true, project })
+    }
+
+    /// What is known about folders.
+    fn folders(&self) -> Folders<'_> {
+        let of_project = format!("{}/.pi", self.place.cwd);
+        Folders::new([(self.place.agent_dir.clone(), &self.agent), (of_project, &self.project)])
     }
 
     /// The setting `sessionDir`; that of a project counts before it is trusted.
@@ -108,12 +121,12 @@ pub fn prepare(args: &Args, stdin_is_terminal: bool, warnings: &mut Vec<String>)
     let ask = |question: &str| ask(question, stdin_is_terminal);
     let opened = open_session(args, &base, now, &ask, &mut rng)?;
     let base = at_session(base, opened.session.cwd(), args, warnings)?;
-    let Base { place, settings, agent, trusted, .. } = base;
-    let access = Access::read(&place, &agent, args.api_key.clone(), warnings)?;
-    let Chosen { model, level, warning } = choose(args, &access, &settings, &opened.session, &place)?;
+    let access = Access::read(&base.place, &base.agent, args.api_key.clone(), warnings)?;
+    let Chosen { model, level, warning } =
+        choose(args, &access, &base.settings, &opened.session, &base.place)?;
     warnings.extend(opened.note.into_iter().chain(warning));
 
-    let images = settings.images();
+    let images = base.settings.images();
     let limits = ImageLimits { resize: images.auto_resize, ..ImageLimits::default() };
     let files = file_args::read(&args.files, &launch, &limits)?;
     let has_prompt = !args.messages.is_empty() || !files.text.is_empty();
@@ -123,8 +136,15 @@ pub fn prepare(args: &Args, stdin_is_terminal: bool, warnings: &mut Vec<String>)
         return Err(access.why_unusable(&model).into());
     }
 
-    let tools = tools(args, &settings, warnings);
-    let prompt = prompt(args, &launch, (&place, &agent), trusted, &tools, warnings)?;
+    let tools = tools(args, &base.settings, warnings);
+    let mut folders = base.folders();
+    let files = prompt_files(args, &launch, &base, &mut folders);
+    warnings.extend_from_slice(&files.warnings);
+    let can_read = tools.iter().any(|tool| tool.name == "read");
+    let need = Need::of(args, stdin_is_terminal, &prompts, can_read);
+    let resources = resources::find(args, &launch, &base, need, &mut folders, warnings)?;
+    let prompt = prompt(&base.place.cwd, &files, &tools, &resources.skills)?;
+    let Base { place, settings, .. } = base;
     let mut session = opened.session;
     if let (Some(name), false) = (&args.name, opened.resumed) {
         // Not stored yet, so nothing is due to be written.
@@ -165,6 +185,7 @@ pub fn prepare(args: &Args, stdin_is_terminal: bool, warnings: &mut Vec<String>)
         },
         credentials,
         prompts,
+        resources,
         header: w.into_string(),
         name: args.name.clone().filter(|_| opened.resumed),
     })
@@ -235,39 +256,39 @@ fn tools(args: &Args, settings: &Settings, warnings: &mut Vec<String>) -> Vec<Ar
     builtins(active.iter().map(String::as_str), BuiltinOptions::default()).into_iter().map(Arc::new).collect()
 }
 
-fn prompt(
-    args: &Args,
-    launch: &Surroundings,
-    (place, agent): (&Surroundings, &Listing),
-    trusted: bool,
-    tools: &[Arc<Tool>],
-    warnings: &mut Vec<String>,
-) -> Result<Vec<(String, Text)>, String> {
+fn prompt_files(args: &Args, launch: &Surroundings, base: &Base, folders: &mut Folders<'_>) -> PromptFiles {
+    let place = &base.place;
     let from_launch = |text: &String| match std::path::Path::new(&launch.cwd).join(text) {
         path if place.cwd != launch.cwd && path.is_file() => path.display().to_string(),
         _ => text.clone(),
     };
     let system_flag = args.system_prompt.as_ref().map(from_launch);
     let append_flags: Vec<String> = args.append_system_prompt.iter().map(from_launch).collect();
-    let found = gather(
-        &mut Disk { known: &place.agent_dir, listing: agent },
-        &Where {
-            cwd: &place.cwd,
-            agent_dir: &place.agent_dir,
-            trusted,
-            no_context_files: args.no_context_files,
-            system_flag: system_flag.as_deref(),
-            append_flags: &append_flags,
-        },
-    );
-    warnings.extend(found.warnings);
-    let tool_facts: Vec<ToolFacts<'_>> = tools.iter().map(|tool| ToolFacts::from(&**tool)).collect();
-    let sections = sections(&Facts {
+    let place = Where {
         cwd: &place.cwd,
-        custom: found.system.as_deref(),
-        append: &found.append,
-        tools: &tool_facts,
-        context_files: &found.context,
+        agent_dir: &place.agent_dir,
+        trusted: base.trusted,
+        no_context_files: args.no_context_files,
+        system_flag: system_flag.as_deref(),
+        append_flags: &append_flags,
+    };
+    gather(folders, &place)
+}
+
+fn prompt(
+    cwd: &str,
+    files: &PromptFiles,
+    tools: &[Arc<Tool>],
+    skills: &[Skill],
+) -> Result<Vec<(String, Text)>, String> {
+    let tools: Vec<ToolFacts<'_>> = tools.iter().map(|tool| ToolFacts::from(&**tool)).collect();
+    let sections = sections(&Facts {
+        cwd,
+        custom: files.system.as_deref(),
+        append: &files.append,
+        tools: &tools,
+        context_files: &files.context,
+        skills,
         ..Facts::default()
     });
     let sections = sections.map_err(|name| format!("the prompt section {} has no valid name", name.0))?;

@@ -14,6 +14,7 @@ pub mod outputs;
 pub mod prompt_files;
 pub mod prompts;
 pub mod resource_files;
+pub mod resources;
 pub mod run;
 pub mod sessions;
 pub mod signals;
@@ -82,8 +83,6 @@ fn not_built(args: &Args, mode: Mode) -> impl Iterator<Item = String> {
         ("--resume", args.resume),
         ("--export", args.export.is_some()),
         ("--models", args.models.is_some()),
-        ("--skill", !args.skills.is_empty()),
-        ("--prompt-template", !args.prompt_templates.is_empty()),
         ("--extension", !args.extensions.is_empty()),
         ("--theme", !args.themes.is_empty()),
         ("--use-theme", args.use_theme.is_some()),

@@ -7,6 +7,8 @@ use tau_core::fault::{FaultKind, IoFault};
 use tau_core::skills::disk::{Disk, Entry, EntryKind, ReadFault, Target};
 use tau_io_std::sys;
 
+use crate::prompt_files::Folders;
+
 /// Most names of one folder.
 const MOST_ENTRIES: usize = 100_000;
 
@@ -44,6 +46,28 @@ impl Disk for RealDisk {
 
     fn real(&mut self, path: &str) -> Option<String> {
         fs::canonicalize(path).ok()?.into_os_string().into_string().ok()
+    }
+}
+
+/// The real files, without looks for what is known to be missing.
+#[derive(Debug)]
+pub struct KnownDisk<'a>(pub &'a Folders<'a>);
+
+impl Disk for KnownDisk<'_> {
+    fn list(&mut self, folder: &str) -> Option<Vec<Entry>> {
+        if self.0.lacks(folder) { None } else { RealDisk.list(folder) }
+    }
+
+    fn follow(&mut self, path: &str) -> Target {
+        if self.0.lacks(path) { Target::Absent } else { RealDisk.follow(path) }
+    }
+
+    fn read(&mut self, path: &str, most: usize) -> Result<String, ReadFault> {
+        RealDisk.read(path, most)
+    }
+
+    fn real(&mut self, path: &str) -> Option<String> {
+        RealDisk.real(path)
     }
 }
 

@@ -10,6 +10,7 @@ use tau_core::event::Event;
 use tau_core::hub::Hub;
 use tau_core::input::Command;
 use tau_core::op::Outcome;
+use tau_core::skills::Resources;
 use tau_io_std::driver::{Engine, EventSink, Handlers, Machine, SinkFlow};
 use tau_io_std::sys::clock::Clock;
 use tau_io_std::sys::process::kill_all;
@@ -17,9 +18,9 @@ use tau_io_std::sys::process::kill_all;
 use crate::bootstrap::Ready;
 use crate::mode::Surface;
 use crate::out::note;
-use crate::outputs;
 use crate::prompts::Prompt;
 use crate::signals::Signals;
+use crate::{outputs, resources};
 
 /// How long an aborted run may take to end; then what it started is killed.
 const ABORT_LIMIT: Duration = Duration::from_secs(4);
@@ -45,7 +46,7 @@ pub fn run(ready: Ready, surface: Box<dyn Surface + Send>) -> ExitCode {
         Ok(signals) => signals,
         Err(e) => return refuse(&format!("signals cannot be handled: {e}")),
     };
-    let runner = Runner { engine, surface, signals };
+    let runner = Runner { engine, surface, signals, resources: ready.resources };
     if let Some(name) = ready.name {
         runner.engine.command(Command::SetName(name));
     }
@@ -78,6 +79,7 @@ struct Runner {
     engine: Engine<Hub>,
     surface: Shown,
     signals: Signals,
+    resources: Resources,
 }
 
 impl Runner {
@@ -88,6 +90,7 @@ impl Runner {
             if lock(&self.surface).is_closed() {
                 break;
             }
+            let text = resources::expand(text, &self.resources);
             self.engine.command(Command::Prompt { text, images });
             if std::mem::take(&mut first) {
                 // The answer is under way; there is time for housekeeping.

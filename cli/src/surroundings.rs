@@ -61,7 +61,9 @@ impl Surroundings {
             .map_err(|e| format!("{given}: {e}"))
     }
 
-    fn home_or_root(&self) -> &str {
+    /// Home folder, or `/` where there is none.
+    #[must_use]
+    pub fn home_or_root(&self) -> &str {
         self.home.as_deref().unwrap_or("/")
     }
 
