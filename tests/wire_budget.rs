@@ -1,5 +1,6 @@
 //! Allocation budgets of the hot paths (spec 70 §6.1): they hold on any machine, however loaded.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 #![allow(unsafe_code, reason = "a counting allocator is one")]
 
 use std::alloc::{GlobalAlloc, Layout, System};

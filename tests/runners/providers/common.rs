@@ -1,5 +1,7 @@
 //! From vector JSON to the types of the core.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 use std::sync::Arc;
 
 use serde_json::Value;

@@ -1,5 +1,7 @@
 //! Small pure functions of the wire room.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 use serde_json::{Value, json};
 use tau_core::message::Usage;
 use tau_core::model::{Model, ThinkingLevel};
@@ -12,7 +14,7 @@ use super::common;
 pub fn price(_: &Value, case: &Value) -> Result<(), String> {
     let input = &case["input"];
     let model = Model {
-        rates: common::rates(input.get("modelCost").unwrap_or(&input["rates"])),
+        rates: common::rates(input.get("modelCost").unwrap_or_else(|| &input["rates"])),
         // Only OpenRouter reports what it billed.
         provider: if input.get("reported").is_some() { "openrouter".into() } else { String::new() },
         ..Model::default()
