@@ -110,15 +110,14 @@ impl Runner {
             if let Some(number) = self.signals.take() {
                 return Some(self.abort(number));
             }
-            if self.engine.with(Machine::is_idle) {
-                return None;
-            }
             if !stopping && lock(&self.surface).is_closed() {
                 // Nobody reads any more: what is under way is completed and stored, nothing new is begun.
                 stopping = true;
                 self.engine.command(Command::GracefulStop);
             }
-            self.engine.wait();
+            if self.engine.wait_unless(Machine::is_idle) {
+                return None;
+            }
         }
     }
 
@@ -131,8 +130,7 @@ impl Runner {
         if !self.engine.command_within(Command::Abort, ABORT_LIMIT) {
             leave(number);
         }
-        while !self.engine.with(Machine::is_idle) {
-            self.engine.wait();
+        while !self.engine.wait_unless(Machine::is_idle) {
             if let Some(second) = self.signals.take() {
                 leave(second);
             }

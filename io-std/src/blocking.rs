@@ -64,7 +64,7 @@ impl Agent {
             if idle {
                 return Ok(());
             }
-            self.engine.wait();
+            self.engine.wait_unless(Hub::is_idle);
         }
     }
 }

@@ -116,7 +116,7 @@ pub fn io_std() -> Backend {
     let (stopped, waiting) = (Arc::clone(&stop.0), engine.clone());
     thread::spawn(move || {
         while !stopped.load(Ordering::SeqCst) {
-            waiting.wait();
+            waiting.wait_unless(|_| stopped.load(Ordering::SeqCst));
         }
     });
     let feed = Arc::new(move |input| engine.input(input));

@@ -137,13 +137,7 @@ impl<M: Machine> Engine<M> {
         Arc::clone(&self.owner.shared.wake)
     }
 
-    /// Waits until the machine became idle, a sink or [`waker`](Self::waker) woke this thread, or the machine's
-    /// deadline came, which is then told to it. One thread at a time.
-    pub fn wait(&self) {
-        self.wait_unless(|_| false);
-    }
-
-    /// Waits until `done` holds. It is looked at after each event that ends [`wait`](Self::wait).
+    /// Waits until `done` holds. It is looked at after each event that ends [`wait_unless`](Self::wait_unless).
     pub fn run_until(&self, mut done: impl FnMut(&M) -> bool) {
         while !self.wait_unless(&mut done) {}
     }
@@ -153,7 +147,13 @@ impl<M: Machine> Engine<M> {
         self.run_until(M::is_idle);
     }
 
-    fn wait_unless(&self, done: impl FnOnce(&M) -> bool) -> bool {
+    /// Waits once, unless `done` holds already (then `true`): until the machine became idle, a sink or
+    /// [`waker`](Self::waker) woke this thread, or the machine's deadline came, which is then told to it. One thread
+    /// at a time.
+    ///
+    /// Whether to wait is decided under the lock, so that what a worker does meanwhile cannot be missed: looking at
+    /// the machine first and waiting afterwards would sleep through its last change.
+    pub fn wait_unless(&self, done: impl FnOnce(&M) -> bool) -> bool {
         let shared = &self.owner.shared;
         let deadline = {
             let mut state = shared.lock();
