@@ -35,7 +35,9 @@ mod tests {
     fn tells_only_what_changed() {
         let section = |name: &str, text: &str| (String::from(name), Text::from(text));
         let first = patch(&[], &vec![section("a", "1"), section("b", "2")], 5).unwrap();
-        assert!(patch(core::slice::from_ref(&first), &vec![section("a", "1"), section("b", "2")], 6).is_none());
+        assert!(
+            patch(core::slice::from_ref(&first), &vec![section("a", "1"), section("b", "2")], 6).is_none()
+        );
         let second = patch(&[first], &vec![section("a", "3")], 7).unwrap();
         let Message::System(second) = &*second else { panic!("not a system message") };
         assert_eq!(second.sections, [("a".into(), Some("3".into())), ("b".into(), None)]);
