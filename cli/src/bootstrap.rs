@@ -26,7 +26,7 @@ use tau_core::tools::{BUILTIN_NAMES, BuiltinOptions, Tool, ToolEnv, builtins};
 use tau_io_std::sys::{clock, env, random};
 
 use crate::args::Args;
-use crate::choose::{Chosen, choose};
+use crate::choose::{Chosen, choose, nothing_usable};
 use crate::config::{self, Access};
 use crate::credentials::Credentials;
 use crate::out::note;
@@ -51,6 +51,22 @@ pub struct Ready {
     pub header: String,
     /// `--name`
     pub name: Option<String>,
+    /// For other sessions of the same process.
+    pub workshop: Workshop,
+}
+
+/// What sessions of one process have in common.
+pub struct Workshop {
+    /// The command line.
+    pub args: Args,
+    /// Where the program was started.
+    pub launch: Surroundings,
+    /// Settings of the current session.
+    pub base: Base,
+    /// Models and credentials.
+    pub access: Access,
+    /// Whether a person may type there.
+    pub stdin_is_terminal: bool,
 }
 
 /// Settings and what they depend on.
@@ -108,43 +124,39 @@ impl Base {
     }
 }
 
-/// Prepares a run.
+/// Prepares a run. RPC mode takes no input from the command line, and needs no model to begin with.
 ///
 /// # Errors
 /// The first thing that cannot be done, and what to do about it. Nothing was started then.
-pub fn prepare(args: &Args, stdin_is_terminal: bool, warnings: &mut Vec<String>) -> Result<Ready, Refusal> {
+pub fn prepare(
+    args: Args,
+    rpc: bool,
+    stdin_is_terminal: bool,
+    warnings: &mut Vec<String>,
+) -> Result<Ready, Refusal> {
     let launch = Surroundings::gather()?;
-    let base = Base::read(launch.clone(), args, warnings)?;
+    let base = Base::read(launch.clone(), &args, warnings)?;
     let mut rng = Entropy::new(random::seed().map_err(|fault| fault.to_string())?);
     let now = clock::wall();
     sessions::rehome(&base.place, &base.agent);
-    let ask = |question: &str| ask(question, stdin_is_terminal);
-    let opened = open_session(args, &base, now, &ask, &mut rng)?;
-    let base = at_session(base, opened.session.cwd(), args, warnings)?;
-    let access = Access::read(&base.place, &base.agent, args.api_key.clone(), warnings)?;
-    let Chosen { model, level, warning } =
-        choose(args, &access, &base.settings, &opened.session, &base.place)?;
+    let ask = |question: &str| ask(question, stdin_is_terminal && !rpc);
+    let opened = open_session(&args, &base, now, &ask, &mut rng)?;
+    let base = at_session(base, opened.session.cwd(), &args, warnings)?;
+    let mut access = Access::read(&base.place, &base.agent, args.api_key.clone(), warnings)?;
+    let chosen = match choose(&args, &access, &base.settings, &opened.session)? {
+        Some(chosen) => chosen,
+        None if rpc => Chosen::nothing(&base.place),
+        None => return Err(nothing_usable(&base.place).into()),
+    };
+    let Chosen { model, level, warning } = chosen;
     warnings.extend(opened.note.into_iter().chain(warning));
+    access.bind_key(&model.provider);
 
-    let images = base.settings.images();
-    let limits = ImageLimits { resize: images.auto_resize, ..ImageLimits::default() };
-    let files = file_args::read(&args.files, &launch, &limits)?;
-    let has_prompt = !args.messages.is_empty() || !files.text.is_empty();
-    let piped = if stdin_is_terminal { None } else { prompts::read_stdin(has_prompt) };
-    let prompts = prompts::assemble(piped.as_deref(), files, args.messages.clone());
+    let prompts =
+        if rpc { VecDeque::new() } else { input(&args, &launch, &base.settings, stdin_is_terminal)? };
     if !prompts.is_empty() && !access.usable_with_key(&model) {
         return Err(access.why_unusable(&model).into());
     }
-
-    let tools = tools(args, &base.settings, warnings);
-    let mut folders = base.folders();
-    let files = prompt_files(args, &launch, &base, &mut folders);
-    warnings.extend_from_slice(&files.warnings);
-    let can_read = tools.iter().any(|tool| tool.name == "read");
-    let need = Need::of(args, stdin_is_terminal, &prompts, can_read);
-    let resources = resources::find(args, &launch, &base, need, &mut folders, warnings)?;
-    let prompt = prompt(&base.place.cwd, &files, &tools, &resources.skills)?;
-    let Base { place, settings, .. } = base;
     let mut session = opened.session;
     if let (Some(name), false) = (&args.name, opened.resumed) {
         // Not stored yet, so nothing is due to be written.
@@ -153,42 +165,111 @@ pub fn prepare(args: &Args, stdin_is_terminal: bool, warnings: &mut Vec<String>)
     }
     let mut w = Writer::new();
     session.header().write(&mut w);
-    let level = model.clamp(level);
-    let options = options(&settings, warnings);
-    let env = tool_env(&place, &settings, &session, &model, level, limits);
     let credentials = Credentials {
-        auth_path: place.agent_file("auth.json"),
+        auth_path: base.place.agent_file("auth.json"),
         runtime_key: args.api_key.clone().map(|key| (model.provider.clone(), key)),
-        model_id: model.id.clone(),
-        base_url: model.base_url.clone(),
-        cwd: place.cwd,
+        cwd: base.place.cwd.clone(),
         commands: Mutex::new(Commands::new()),
-        catalog: access.catalog,
+        catalog: Arc::clone(&access.catalog),
     };
-    let desk = DeskBoot {
-        session,
-        model: Arc::new(model),
-        thinking: level,
-        tools,
-        prompt,
-        config: AgentConfig::default(),
-        steering_mode: settings.steering_mode(),
-        follow_up_mode: settings.follow_up_mode(),
-    };
-    Ok(Ready {
-        boot: Boot {
-            seed: seed_from(&mut rng),
-            desk,
-            env: Arc::new(env),
-            options,
-            block_images: images.block,
-        },
-        credentials,
-        prompts,
-        resources,
-        header: w.into_string(),
-        name: args.name.clone().filter(|_| opened.resumed),
-    })
+    let name = args.name.clone().filter(|_| opened.resumed);
+    let workshop = Workshop { args, launch, base, access, stdin_is_terminal };
+    let (boot, resources) = workshop.boot(session, model, level, &prompts, &mut rng, warnings)?;
+    Ok(Ready { boot, credentials, prompts, resources, header: w.into_string(), name, workshop })
+}
+
+/// What the command line and standard input ask for.
+fn input(
+    args: &Args,
+    launch: &Surroundings,
+    settings: &Settings,
+    stdin_is_terminal: bool,
+) -> Result<VecDeque<Prompt>, String> {
+    let files = file_args::read(&args.files, launch, &image_limits(settings))?;
+    let has_prompt = !args.messages.is_empty() || !files.text.is_empty();
+    let piped = if stdin_is_terminal { None } else { prompts::read_stdin(has_prompt) };
+    Ok(prompts::assemble(piped.as_deref(), files, args.messages.clone()))
+}
+
+/// Limits for images of prompts and tools.
+#[must_use]
+pub fn image_limits(settings: &Settings) -> ImageLimits {
+    ImageLimits { resize: settings.images().auto_resize, ..ImageLimits::default() }
+}
+
+impl Workshop {
+    /// Tools, prompt and options for a session; and the skills and templates that `prompts` and later messages may
+    /// name.
+    ///
+    /// # Errors
+    /// When a prompt section cannot be used, or the store of trust decisions.
+    pub fn boot(
+        &self,
+        session: Session,
+        model: Arc<Model>,
+        level: ThinkingLevel,
+        prompts: &VecDeque<Prompt>,
+        rng: &mut Entropy,
+        warnings: &mut Vec<String>,
+    ) -> Result<(Boot, Resources), String> {
+        let Self { args, launch, base, .. } = self;
+        let Base { place, settings, .. } = base;
+        let tools = tools(args, settings, warnings);
+        let mut folders = base.folders();
+        let files = prompt_files(args, launch, base, &mut folders);
+        warnings.extend_from_slice(&files.warnings);
+        let can_read = tools.iter().any(|tool| tool.name == "read");
+        let need = Need::of(args, self.stdin_is_terminal, prompts, can_read);
+        let resources = resources::find(args, launch, base, need, &mut folders, warnings)?;
+        let prompt = prompt(&place.cwd, &files, &tools, &resources.skills)?;
+        let level = model.clamp(level);
+        let options = options(settings, warnings);
+        let env = tool_env(place, settings, &session, &model, level);
+        let desk = DeskBoot {
+            session,
+            model,
+            thinking: level,
+            tools,
+            prompt,
+            config: AgentConfig::default(),
+            steering_mode: settings.steering_mode(),
+            follow_up_mode: settings.follow_up_mode(),
+        };
+        let block_images = settings.images().block;
+        let boot = Boot { seed: seed_from(rng), desk, env: Arc::new(env), options, block_images };
+        Ok((boot, resources))
+    }
+
+    /// Begins another session in the working directory of the current one.
+    ///
+    /// # Errors
+    /// When there is no place for it.
+    pub fn fresh_session(&self, parent: Option<String>, rng: &mut Entropy) -> Result<Session, String> {
+        let setting = self.base.session_dir();
+        let at = Place { surroundings: &self.base.place, setting: setting.as_deref(), now: clock::wall() };
+        at.fresh(&self.args, parent, rng)
+    }
+
+    /// Opens the session of a file; what else belongs to its working directory, if that is another one.
+    ///
+    /// # Errors
+    /// When the file cannot be opened as a session, or its working directory is gone.
+    pub fn open_session(
+        &self,
+        path: &str,
+        rng: &mut Entropy,
+        warnings: &mut Vec<String>,
+    ) -> Result<(Session, Option<Base>), String> {
+        let at = Place { surroundings: &self.base.place, setting: None, now: clock::wall() };
+        let session = at.at_path(path, rng)?;
+        let cwd = session.cwd();
+        if cwd.is_empty() || cwd == self.base.place.cwd {
+            return Ok((session, None));
+        }
+        let base = there(&self.base.place, cwd, &self.args, warnings);
+        let base = base.map_err(|why| format!("{path}: {why}"))?;
+        Ok((session, Some(base)))
+    }
 }
 
 /// The hub's own randomness.
@@ -229,12 +310,17 @@ fn at_session(base: Base, cwd: &str, args: &Args, warnings: &mut Vec<String>) ->
     if cwd.is_empty() || cwd == base.place.cwd {
         return Ok(base);
     }
+    there(&base.place, cwd, args, warnings)
+}
+
+/// Settings for another working directory.
+fn there(place: &Surroundings, cwd: &str, args: &Args, warnings: &mut Vec<String>) -> Result<Base, String> {
     if !std::path::Path::new(cwd).is_dir() {
         return Err(format!(
             "the session belongs to {cwd}, which is not there any more; make that folder, or begin a new session"
         ));
     }
-    Base::read(Surroundings { cwd: cwd.to_owned(), ..base.place }, args, warnings)
+    Base::read(Surroundings { cwd: cwd.to_owned(), ..place.clone() }, args, warnings)
 }
 
 fn tools(args: &Args, settings: &Settings, warnings: &mut Vec<String>) -> Vec<Arc<Tool>> {
@@ -318,17 +404,9 @@ fn tool_env(
     session: &Session,
     model: &Model,
     level: ThinkingLevel,
-    images: ImageLimits,
 ) -> ToolEnv {
     let shell = env::shell(settings.shell_path(place.home.as_deref()).as_deref());
-    let facts = SessionFacts {
-        id: Some(session.id().to_owned()),
-        file: session.path().map(str::to_owned),
-        provider: Some(model.provider.clone()),
-        model: Some(model.id.clone()),
-        thinking: Some(level.name().to_owned()),
-    };
-    let mut command_env = session_variables(Some(&facts));
+    let mut command_env = session_variables(Some(&facts(session, model, level)));
     command_env.push(("PI_CODING_AGENT".into(), Some("true".into())));
     command_env.push(("AI_AGENT".into(), Some("tau".into())));
     command_env.extend(unattended_defaults(|name| env::var(name).is_some()));
@@ -340,7 +418,34 @@ fn tool_env(
         command_prefix: settings.shell_command_prefix().map(str::to_owned),
         command_env,
         output_dir: outputs::folder(session.id()),
-        images,
-        blind_model: (!model.image_input).then(|| model.id.clone()),
+        images: image_limits(settings),
+        blind_model: blind(model),
     }
+}
+
+/// The same surroundings for another model or level.
+#[must_use]
+pub fn retuned(env: &ToolEnv, session: &Session, model: &Model, level: ThinkingLevel) -> ToolEnv {
+    let mut env = ToolEnv { blind_model: blind(model), ..env.clone() };
+    for (name, value) in session_variables(Some(&facts(session, model, level))) {
+        match env.command_env.iter_mut().find(|(own, _)| *own == name) {
+            Some(slot) => slot.1 = value,
+            None => env.command_env.push((name, value)),
+        }
+    }
+    env
+}
+
+fn facts(session: &Session, model: &Model, level: ThinkingLevel) -> SessionFacts {
+    SessionFacts {
+        id: Some(session.id().to_owned()),
+        file: session.path().map(str::to_owned),
+        provider: Some(model.provider.clone()),
+        model: Some(model.id.clone()),
+        thinking: Some(level.name().to_owned()),
+    }
+}
+
+fn blind(model: &Model) -> Option<String> {
+    (!model.image_input).then(|| model.id.clone())
 }

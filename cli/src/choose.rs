@@ -1,5 +1,7 @@
 //! The model and thinking level of a run (spec 40 §3.7, §3.8).
 
+use std::sync::Arc;
+
 use tau_core::model::catalog::Entry;
 use tau_core::model::resolve::{Choice, Query, resolve};
 use tau_core::model::select::{Recorded, Wishes, select};
@@ -14,24 +16,33 @@ use crate::surroundings::Surroundings;
 /// What was chosen.
 pub struct Chosen {
     /// The model.
-    pub model: Model,
+    pub model: Arc<Model>,
     /// The level that was wished for; the model may not have it.
     pub level: ThinkingLevel,
     /// What people should know.
     pub warning: Option<String>,
 }
 
-/// Chooses: the flag, what the session recorded, the defaults, the first that can be used.
+impl Chosen {
+    /// No model: the program goes on, for surfaces that can choose one later.
+    #[must_use]
+    pub fn nothing(place: &Surroundings) -> Self {
+        let model = Arc::new(Model::placeholder());
+        Self { model, level: ThinkingLevel::Off, warning: Some(nothing_usable(place)) }
+    }
+}
+
+/// Chooses: the flag, what the session recorded, the defaults, the first that can be used. `None` = there is no
+/// model that can be used.
 ///
 /// # Errors
-/// When the flags name no model, or there is none that can be used.
+/// When the flags name no model.
 pub fn choose(
     args: &Args,
     access: &Access,
     settings: &Settings,
     session: &Session,
-    place: &Surroundings,
-) -> Result<Chosen, String> {
+) -> Result<Option<Chosen>, String> {
     if args.provider.is_some() && args.model.is_none() {
         return Err("--provider needs --model, which names the model of that provider".into());
     }
@@ -56,8 +67,9 @@ pub fn choose(
         },
     );
     let chosen = start.choice.as_ref().and_then(|choice| Some((choice, choice.model(&pool)?)));
-    let Some((choice, model)) = chosen else { return Err(nothing_usable(place)) };
-    Ok(Chosen { warning: warning(start.warning, choice, &model, &pool), model, level: start.level })
+    let Some((choice, model)) = chosen else { return Ok(None) };
+    let warning = warning(start.warning, choice, &model, &pool);
+    Ok(Some(Chosen { model: Arc::new(model), level: start.level, warning }))
 }
 
 /// Model and level of the branch, if it has messages of people or models.
@@ -82,9 +94,11 @@ fn warning(of_session: Option<String>, choice: &Choice, model: &Model, pool: &[E
     ))
 }
 
-fn nothing_usable(place: &Surroundings) -> String {
+/// What to do when there is no model.
+#[must_use]
+pub fn nothing_usable(place: &Surroundings) -> String {
     format!(
-        "no model can be used, because no provider has credentials. Put a key into the environment \
+        "no model can be used, because no provider has credentials. Put an API key into the environment \
          (ANTHROPIC_API_KEY, OPENAI_API_KEY …), give one with --model and --api-key, or describe a provider in {}. \
          `--model demo/tour` shows a run without a key",
         place.agent_file("models.json")

@@ -1,5 +1,7 @@
 //! Settings, models and credentials as found on disk, and what is wrong with them.
 
+use std::sync::Arc;
+
 use tau_core::auth::file::AuthFile;
 use tau_core::auth::resolve::{Commands, Facts, Step, Stored, is_configured, resolve};
 use tau_core::model::Model;
@@ -49,10 +51,12 @@ impl Found {
 /// Models and what is known of credentials.
 pub struct Access {
     /// All models.
-    pub catalog: Catalog,
+    pub catalog: Arc<Catalog>,
     auth: Option<AuthFile>,
     auth_path: String,
     api_key: Option<String>,
+    /// The provider that `--api-key` belongs to, once it is known.
+    key_provider: Option<String>,
 }
 
 impl Access {
@@ -77,13 +81,27 @@ impl Access {
         warnings.extend(parts.iter().map(|fault| format!("{fault}; this provider does not count")));
         let auth_path = place.agent_file("auth.json");
         let auth = if agent.has("auth.json") { read_auth(&auth_path)? } else { None };
-        Ok(Self { catalog, auth, auth_path, api_key })
+        Ok(Self { catalog: Arc::new(catalog), auth, auth_path, api_key, key_provider: None })
+    }
+
+    /// `--api-key` belongs to this provider.
+    pub fn bind_key(&mut self, provider: &str) {
+        self.key_provider = Some(provider.to_owned());
+    }
+
+    /// Looks at `auth.json` again: someone may have signed in meanwhile. A file that cannot be understood leaves
+    /// what was known.
+    pub fn refresh(&mut self) {
+        if let Ok(auth) = read_auth(&self.auth_path) {
+            self.auth = auth;
+        }
     }
 
     /// Whether a provider has credentials. Runs no command.
     #[must_use]
     pub fn usable(&self, provider: &str) -> bool {
-        self.configured(provider, None)
+        let own_key = self.key_provider.as_deref() == Some(provider);
+        self.configured(provider, self.api_key.as_deref().filter(|_| own_key))
     }
 
     /// Whether requests to a model can have credentials; `--api-key` belongs to its provider.

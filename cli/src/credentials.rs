@@ -1,6 +1,6 @@
 //! Credentials of one request, resolved anew each time (spec 40 §1.7).
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tau_core::auth::file::AuthFile;
@@ -20,15 +20,11 @@ const OUTPUT_LIMIT: usize = 64 * 1024;
 /// Where credentials come from.
 pub struct Credentials {
     /// What `models.json` says.
-    pub catalog: Catalog,
+    pub catalog: Arc<Catalog>,
     /// Path of `auth.json`.
     pub auth_path: String,
     /// `--api-key` and the provider it belongs to.
     pub runtime_key: Option<(String, String)>,
-    /// Id of the model, for headers that are configured for it.
-    pub model_id: String,
-    /// Address of the model.
-    pub base_url: String,
     /// Working directory of commands.
     pub cwd: String,
     /// Outputs of commands of `auth.json`: they run once in a process, those of `models.json` once a request.
@@ -58,8 +54,8 @@ impl Credentials {
         loop {
             let step = resolve(&Facts {
                 provider: &op.provider,
-                model: Some(&self.model_id),
-                base_url: &self.base_url,
+                model: Some(&op.model),
+                base_url: &op.base_url,
                 runtime_key: runtime_key.as_deref(),
                 stored,
                 config: self.catalog.configured(&op.provider),

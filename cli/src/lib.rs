@@ -50,7 +50,7 @@ pub fn main() -> ExitCode {
     let stdout_is_terminal = std::io::stdout().is_terminal();
     let mode = Mode::choose(&args, stdin_is_terminal, stdout_is_terminal);
     let refusals: Vec<String> =
-        args.unknown_texts().chain(not_built(&args, mode)).chain(nonsense(&args)).collect();
+        args.unknown_texts().chain(not_built(&args, mode)).chain(nonsense(&args, mode)).collect();
     if !refusals.is_empty() {
         return fail(refusals);
     }
@@ -59,7 +59,7 @@ pub fn main() -> ExitCode {
         return list_models(&args, wanted);
     }
     let mut warnings = Vec::new();
-    let prepared = bootstrap::prepare(&args, stdin_is_terminal, &mut warnings);
+    let prepared = bootstrap::prepare(args, mode == Mode::Rpc, stdin_is_terminal, &mut warnings);
     warnings.iter().for_each(|warning| out::note(warning));
     let ready = match prepared {
         Ok(ready) => ready,
@@ -70,6 +70,7 @@ pub fn main() -> ExitCode {
         }
     };
     let surface: Box<dyn Surface + Send> = match mode {
+        Mode::Rpc => return mode::rpc::run(ready),
         Mode::Json => Box::new(mode::json::Json::new(&ready.header)),
         _ => Box::new(mode::print::Print::new(stdout_is_terminal)),
     };
@@ -79,7 +80,6 @@ pub fn main() -> ExitCode {
 /// Options whose feature this version does not have: said, never ignored.
 fn not_built(args: &Args, mode: Mode) -> impl Iterator<Item = String> {
     let table = [
-        ("--mode rpc", mode == Mode::Rpc),
         ("--resume", args.resume),
         ("--export", args.export.is_some()),
         ("--models", args.models.is_some()),
@@ -98,9 +98,16 @@ fn not_built(args: &Args, mode: Mode) -> impl Iterator<Item = String> {
 }
 
 /// Options that make no sense as given.
-fn nonsense(args: &Args) -> impl Iterator<Item = String> {
+fn nonsense(args: &Args, mode: Mode) -> impl Iterator<Item = String> {
     let blank_name = args.name.as_ref().is_some_and(|name| name.trim().is_empty());
-    blank_name.then(|| "--name needs a name with at least one visible character".to_owned()).into_iter()
+    let table = [
+        (blank_name, "--name needs a name with at least one visible character"),
+        (
+            mode == Mode::Rpc && !args.files.is_empty(),
+            "--mode rpc takes no @file arguments: messages come as commands",
+        ),
+    ];
+    table.into_iter().filter(|(wrong, _)| *wrong).map(|(_, text)| text.to_owned())
 }
 
 fn list_models(args: &Args, wanted: &args::ListModels) -> ExitCode {

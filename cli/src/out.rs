@@ -1,12 +1,19 @@
 //! Standard output: large writes, and a quiet end when the reader went away.
 
 use std::io::Write as _;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 /// Writes past this many buffered bytes even when more is to come.
 const FLUSH_AT: usize = 64 * 1024;
+
+/// A pipe that can be written to takes this many bytes without blocking.
+const PIECE: usize = 4096;
+
+/// How often a writer that is stuck looks whether to go on waiting.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// Buffered standard output. Once the reader is gone, everything is dropped.
 #[derive(Debug, Default)]
@@ -29,7 +36,7 @@ impl Out {
 
     /// Writes if much is buffered.
     pub fn settle(&mut self) {
-        if self.buffer.len() >= FLUSH_AT {
+        if self.is_full() {
             self.flush();
         }
     }
@@ -47,6 +54,40 @@ impl Out {
         }
         self.buffer.clear();
     }
+
+    /// As [`flush`](Self::flush), but while the reader takes nothing, `give_up` is asked from time to time (with the
+    /// time since it took something); then the rest is dropped, and so is everything later.
+    pub fn flush_unless(&mut self, give_up: &dyn Fn(Duration) -> bool) {
+        let mut rest = self.buffer.as_bytes();
+        let mut stuck: Option<Instant> = None;
+        while !rest.is_empty() && !self.closed {
+            if !is_writable() {
+                let since = *stuck.get_or_insert_with(Instant::now);
+                self.closed = give_up(since.elapsed());
+                continue;
+            }
+            stuck = None;
+            let piece = rest.get(..PIECE).unwrap_or(rest);
+            match rustix::io::write(std::io::stdout(), piece) {
+                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(_) => self.closed = true,
+            }
+        }
+        self.buffer.clear();
+    }
+
+    /// Whether so much is buffered that it should be written although more is to come.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.buffer.len() >= FLUSH_AT
+    }
+}
+
+/// Waits a moment for the reader. Also true when it went away: writing tells.
+fn is_writable() -> bool {
+    let stdout = std::io::stdout();
+    poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], Some(&LOOK)).is_ok_and(|ready| ready > 0)
 }
 
 /// Someone shares the descriptor and made it non-blocking.

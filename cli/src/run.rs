@@ -42,10 +42,10 @@ pub fn run(ready: Ready, surface: Box<dyn Surface + Send>) -> ExitCode {
         Ok(engine) => engine,
         Err(e) => return refuse(&format!("the run cannot begin: {e}")),
     };
-    let signals = match Signals::listen(engine.waker().writer()) {
-        Ok(signals) => signals,
-        Err(e) => return refuse(&format!("signals cannot be handled: {e}")),
-    };
+    let signals = Signals::default();
+    if let Err(e) = signals.listen(engine.waker().writer()) {
+        return refuse(&format!("signals cannot be handled: {e}"));
+    }
     let runner = Runner { engine, surface, signals, resources: ready.resources };
     if let Some(name) = ready.name {
         runner.engine.command(Command::SetName(name));
@@ -108,7 +108,8 @@ impl Runner {
         let mut stopping = false;
         loop {
             if let Some(number) = self.signals.take() {
-                return Some(self.abort(number));
+                wind_down(&self.engine, &self.signals, 128 + number, 0);
+                return Some(number);
             }
             if !stopping && lock(&self.surface).is_closed() {
                 // Nobody reads any more: what is under way is completed and stored, nothing new is begun.
@@ -120,29 +121,32 @@ impl Runner {
             }
         }
     }
+}
 
-    /// Ends the run after a signal. A second one ends the process at once, and so does a run that does not end.
-    fn abort(&self, number: u8) -> u8 {
-        thread::spawn(move || {
-            thread::sleep(ABORT_LIMIT);
-            leave(number);
-        });
-        if !self.engine.command_within(Command::Abort, ABORT_LIMIT) {
-            leave(number);
+/// Aborts the run and waits until it has ended and is stored. When that takes too long, or a signal comes beyond
+/// those to be ignored, what was started is killed and the process ends at once.
+pub fn wind_down(engine: &Engine<Hub>, signals: &Signals, code: u8, ignored_signals: u8) {
+    thread::spawn(move || {
+        thread::sleep(ABORT_LIMIT);
+        leave(code);
+    });
+    if !engine.command_within(Command::Abort, ABORT_LIMIT) {
+        leave(code);
+    }
+    let mut ignored = ignored_signals;
+    while !engine.wait_unless(Machine::is_idle) {
+        match (signals.take(), ignored) {
+            (None, _) => {}
+            (Some(number), 0) => leave(128 + number),
+            (Some(_), _) => ignored -= 1,
         }
-        while !self.engine.wait_unless(Machine::is_idle) {
-            if let Some(second) = self.signals.take() {
-                leave(second);
-            }
-        }
-        number
     }
 }
 
 /// Kills what the tools started and is gone.
-fn leave(number: u8) -> ! {
+fn leave(code: u8) -> ! {
     kill_all();
-    exit(128 + i32::from(number));
+    exit(code.into());
 }
 
 fn refuse(text: &str) -> ExitCode {

@@ -9,6 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level::pipe};
 
 /// Signals that came and were not looked at yet.
+#[derive(Default)]
 pub struct Signals {
     last: Arc<AtomicUsize>,
 }
@@ -18,14 +19,19 @@ impl Signals {
     ///
     /// # Errors
     /// When the operating system refuses.
-    pub fn listen(waker: &OwnedFd) -> io::Result<Self> {
-        let last = Arc::new(AtomicUsize::new(0));
+    pub fn listen(&self, waker: &OwnedFd) -> io::Result<()> {
         for (signal, number) in [(SIGINT, 2), (SIGTERM, 15), (SIGHUP, 1)] {
             // The note is made before the waiting thread is woken.
-            flag::register_usize(signal, Arc::clone(&last), number)?;
+            flag::register_usize(signal, Arc::clone(&self.last), number)?;
             pipe::register(signal, waker.try_clone()?)?;
         }
-        Ok(Self { last })
+        Ok(())
+    }
+
+    /// Whether a signal waits to be looked at.
+    #[must_use]
+    pub fn pending(&self) -> bool {
+        self.last.load(Ordering::SeqCst) > 0
     }
 
     /// The number of a signal that came since the last look.

@@ -124,7 +124,12 @@ pub enum Command {
     /// Ends the run at the next turn boundary.
     GracefulStop,
     /// Changes the model for later requests.
-    SetModel(Arc<Model>),
+    SetModel {
+        /// The model.
+        model: Arc<Model>,
+        /// The level to go on with, clamped to the model; `None` = the current one.
+        thinking: Option<ThinkingLevel>,
+    },
     /// Changes the thinking level for later requests.
     SetThinking(ThinkingLevel),
     /// Changes how steering messages are delivered.

@@ -385,6 +385,10 @@ pub struct AppendOp {
 pub struct SecretOp {
     /// Provider id.
     pub provider: String,
+    /// Model id, for headers that are configured for one model.
+    pub model: String,
+    /// Address of the model.
+    pub base_url: String,
 }
 
 /// Credentials of one request. `Debug` shows only what is present.

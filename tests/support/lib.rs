@@ -7,6 +7,7 @@ pub mod masks;
 pub mod messages;
 pub mod program;
 pub mod server;
+pub mod talk;
 pub mod text_spec;
 pub mod tool_driver;
 pub mod tool_files;

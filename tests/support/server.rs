@@ -24,6 +24,44 @@ pub enum Part {
     Stall,
     /// The connection is closed in the middle of the body.
     Close,
+    /// Nothing more comes until the test opens the gate.
+    Gate(Gate),
+}
+
+/// A place in a reply where the server waits for the test.
+#[derive(Clone, Debug, Default)]
+pub struct Gate(Arc<(Mutex<GateState>, Condvar)>);
+
+#[derive(Debug, Default)]
+struct GateState {
+    reached: bool,
+    open: bool,
+}
+
+impl Gate {
+    /// Lets the server go on.
+    pub fn open(&self) {
+        self.change(|state| state.open = true);
+    }
+
+    /// Waits until the server stands at the gate.
+    ///
+    /// # Panics
+    /// When it does not come within 20 s.
+    pub fn wait_reached(&self) {
+        assert!(self.wait(|state| state.reached), "the server did not reach the gate");
+    }
+
+    fn change(&self, change: impl FnOnce(&mut GateState)) {
+        change(&mut lock(&self.0.0));
+        self.0.1.notify_all();
+    }
+
+    fn wait(&self, holds: impl Fn(&GateState) -> bool) -> bool {
+        let limit = Duration::from_secs(20);
+        let waited = self.0.1.wait_timeout_while(lock(&self.0.0), limit, |state| !holds(state));
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
 }
 
 /// One reply.
@@ -367,6 +405,12 @@ fn write_reply(mut stream: &TcpStream, reply: &Reply) -> io::Result<bool> {
                 return Ok(false);
             }
             Part::Close => return Ok(false),
+            Part::Gate(gate) => {
+                gate.change(|state| state.reached = true);
+                if !gate.wait(|state| state.open) {
+                    return Ok(false);
+                }
+            }
         }
     }
     stream.write_all(b"0\r\n\r\n")?;

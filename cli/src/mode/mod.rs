@@ -2,6 +2,7 @@
 
 pub mod json;
 pub mod print;
+pub mod rpc;
 
 use tau_core::event::Event;
 

@@ -141,6 +141,30 @@ impl Place<'_> {
         self.read(&target, rng)
     }
 
+    /// A new session, whatever the flags say about an existing one; `parent` is the file it descends from.
+    ///
+    /// # Errors
+    /// When there is no place for it.
+    pub fn fresh(&self, args: &Args, parent: Option<String>, rng: &mut Entropy) -> Result<Session, String> {
+        let id = UuidV7::default().next(self.now, rng);
+        let header = Header::new(id, self.now, self.surroundings.cwd.clone(), parent);
+        if args.no_session {
+            return Ok(Session::new(header, None));
+        }
+        let folder = self.folder(args)?;
+        folder.create()?;
+        let path = format!("{}/{}", folder.path, file_name(&header));
+        Ok(Session::new(header, Some(path)))
+    }
+
+    /// The session in a file; a new one if nothing is there.
+    ///
+    /// # Errors
+    /// When the path is none, or the file cannot be opened as a session.
+    pub fn at_path(&self, path: &str, rng: &mut Entropy) -> Result<Session, String> {
+        Ok(self.read(&self.surroundings.resolve(path)?, rng)?.session)
+    }
+
     fn begin(&self, folder: Option<&Folder>, id: Option<String>, rng: &mut Entropy) -> Opened {
         let id = id.unwrap_or_else(|| UuidV7::default().next(self.now, rng));
         let header = Header::new(id, self.now, self.surroundings.cwd.clone(), None);

@@ -138,7 +138,9 @@ impl Desk {
         let context = desk.session.context();
         if context.model.is_none() && context.messages.is_empty() {
             let (model, level) = (desk.agent.model().clone(), desk.agent.thinking());
-            desk.record(EntryBody::model(&model.provider, &model.id), cx);
+            if !model.is_placeholder() {
+                desk.record(EntryBody::model(&model.provider, &model.id), cx);
+            }
             desk.record(EntryBody::thinking(level), cx);
         } else if desk.session.context().thinking_level.is_none() {
             desk.record(EntryBody::thinking(desk.agent.thinking()), cx);
@@ -220,7 +222,7 @@ impl Desk {
             Command::GracefulStop => {
                 self.agent.stop_at_turn_end();
             }
-            Command::SetModel(model) => self.set_model(model, cx),
+            Command::SetModel { model, thinking } => self.set_model(model, thinking, cx),
             Command::SetThinking(level) => self.set_thinking(level, cx),
             Command::SetSteeringMode(mode) => self.agent.steering.mode = mode,
             Command::SetFollowUpMode(mode) => self.agent.follow_up.mode = mode,
@@ -275,11 +277,10 @@ impl Desk {
         }
     }
 
-    fn set_model(&mut self, model: Arc<Model>, cx: &mut Cx<'_>) {
+    fn set_model(&mut self, model: Arc<Model>, thinking: Option<ThinkingLevel>, cx: &mut Cx<'_>) {
         self.record(EntryBody::model(&model.provider, &model.id), cx);
-        let level = model.clamp(self.agent.thinking());
         self.agent.set_model(model);
-        self.set_thinking(level, cx);
+        self.set_thinking(thinking.unwrap_or_else(|| self.agent.thinking()), cx);
     }
 
     fn set_thinking(&mut self, level: ThinkingLevel, cx: &mut Cx<'_>) {

@@ -88,6 +88,22 @@ impl Hub {
     /// Takes over a session. Poll afterwards: a session that is due to be written says so.
     #[must_use]
     pub fn new(boot: Boot, now: Now) -> Self {
+        Self::with_ops(boot, now, Ops::default())
+    }
+
+    /// Goes on with another session, model and prompt. Poll afterwards. Only when the hub is idle: what is under way
+    /// is forgotten. Ids of ops go on where they were, so that a late reply never meets an op of the new session.
+    pub fn renew(&mut self, boot: Boot, now: Now) {
+        let now = Now { mono: self.now.mono.max(now.mono), wall: now.wall };
+        *self = Self::with_ops(boot, now, self.ops.successor());
+    }
+
+    /// Changes the surroundings of the tools, for calls that begin later.
+    pub fn set_env(&mut self, env: Arc<ToolEnv>) {
+        self.env = env;
+    }
+
+    fn with_ops(boot: Boot, now: Now, ops: Ops) -> Self {
         let mut rng = Entropy::new(boot.seed);
         let mut wants = Vec::new();
         let desk = Desk::new(boot.desk, &mut Cx { now, rng: &mut rng, out: &mut wants });
@@ -96,7 +112,7 @@ impl Hub {
         let mut hub = Self {
             now,
             rng,
-            ops: Ops::default(),
+            ops,
             desk,
             wire,
             bench: Bench::default(),
@@ -168,6 +184,12 @@ impl Hub {
     #[must_use]
     pub fn open_ops(&self) -> usize {
         self.ops.open_count()
+    }
+
+    /// Surroundings of the tools.
+    #[must_use]
+    pub const fn env(&self) -> &Arc<ToolEnv> {
+        &self.env
     }
 
     /// The Desk, to look at: session, agent, queues.

@@ -55,6 +55,11 @@ struct LaneState {
 }
 
 impl Ops {
+    /// None, with ids that were not used yet.
+    pub(super) fn successor(&self) -> Self {
+        Self { next: self.next, ..Self::default() }
+    }
+
     /// Asks for an op.
     pub(super) fn start(&mut self, owner: Owner, lane: Lane, op: Op) -> OpId {
         let id = OpId(self.next);

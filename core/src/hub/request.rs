@@ -102,7 +102,11 @@ impl Wire {
         if model.api == provider::demo::API {
             return self.send(&Credential::default(), context, now);
         }
-        Next::Start(Op::Secret(SecretOp { provider: model.provider.clone() }))
+        Next::Start(Op::Secret(SecretOp {
+            provider: model.provider.clone(),
+            model: model.id.clone(),
+            base_url: model.base_url.clone(),
+        }))
     }
 
     /// The run was aborted before the request could be made.

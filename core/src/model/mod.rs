@@ -9,6 +9,7 @@ pub mod record;
 pub mod resolve;
 mod schema;
 pub mod select;
+mod write;
 
 pub use collate::compare as compare_names;
 
@@ -93,6 +94,9 @@ pub struct RateTier {
     pub cache_write: f64,
 }
 
+/// Provider, protocol and id of the placeholder.
+const UNKNOWN: &str = "unknown";
+
 /// A model and how to reach it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
@@ -133,6 +137,19 @@ pub struct Model {
 }
 
 impl Model {
+    /// Stands for "no model can be used" where some model must be shown.
+    #[must_use]
+    pub fn placeholder() -> Self {
+        let unknown = || String::from(UNKNOWN);
+        Self { id: unknown(), name: unknown(), api: unknown(), provider: unknown(), ..Self::default() }
+    }
+
+    /// Whether this is [`Self::placeholder`].
+    #[must_use]
+    pub fn is_placeholder(&self) -> bool {
+        self.api == UNKNOWN && self.provider == UNKNOWN
+    }
+
     /// What the level map says: `None` = no entry, `Some(None)` = not supported.
     #[must_use]
     pub fn mapped_level(&self, level: ThinkingLevel) -> Option<Option<&str>> {

@@ -1,0 +1,139 @@
+//! One command as it came in, and its fields (spec 60 §3.2, §3.4).
+
+use tau_core::json::{Map, Value, parse};
+use tau_core::message::Block;
+
+use super::records::Subject;
+
+/// A command.
+#[derive(Debug)]
+pub(super) struct Call {
+    /// What its response says about it.
+    pub(super) subject: Subject,
+    /// Name of the command.
+    pub(super) name: String,
+    fields: Map<String, Value>,
+}
+
+/// Why a line is no command, and what the response says about it.
+#[derive(Debug)]
+pub(super) struct Unusable {
+    /// For the response.
+    pub(super) subject: Subject,
+    /// For people.
+    pub(super) why: String,
+}
+
+impl Unusable {
+    /// A line that cannot be read.
+    pub(super) fn unreadable(why: String) -> Self {
+        Self { subject: Subject { id: None, command: Some("parse".into()) }, why }
+    }
+}
+
+impl Call {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// When it is not JSON, no object, or names no command.
+    pub(super) fn read(line: &str) -> Result<Self, Unusable> {
+        let value =
+            parse(line).map_err(|e| Unusable::unreadable(format!("the line is not valid JSON: {e}")))?;
+        let no_command = |id, why: &str| Unusable { subject: Subject { id, command: None }, why: why.into() };
+        let Value::Object(mut fields) = value else {
+            return Err(no_command(None, "a command is a JSON object with the field \"type\""));
+        };
+        let id = fields.remove("id");
+        let Some(Value::String(name)) = fields.remove("type") else {
+            return Err(no_command(id, "the field \"type\" must be the name of a command"));
+        };
+        Ok(Self { subject: Subject { id, command: Some(name.clone()) }, name, fields })
+    }
+
+    /// A text that must be there.
+    ///
+    /// # Errors
+    /// When it is missing or no text.
+    pub(super) fn text(&self, field: &str) -> Result<&str, String> {
+        self.optional_text(field)?.ok_or_else(|| format!("{} needs the field \"{field}\" (text)", self.name))
+    }
+
+    /// A text that may be missing or null.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub(super) fn optional_text(&self, field: &str) -> Result<Option<&str>, String> {
+        match self.fields.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(format!("{}: the field \"{field}\" must be text", self.name)),
+        }
+    }
+
+    /// A name of which `read` knows the meaning; `None` when it is missing.
+    ///
+    /// # Errors
+    /// When it has no meaning; `known` are those that have.
+    pub(super) fn choice<T>(
+        &self,
+        field: &str,
+        known: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, String> {
+        let Some(text) = self.optional_text(field)? else { return Ok(None) };
+        let meaning = read(text);
+        let unknown = || format!("{}: the field \"{field}\" must be {known}, not \"{text}\"", self.name);
+        meaning.map(Some).ok_or_else(unknown)
+    }
+
+    /// The images of a message, from the optional field `images`.
+    ///
+    /// # Errors
+    /// When it is no list, or an element no image.
+    pub(super) fn images(&self) -> Result<Vec<Block>, String> {
+        let list = match self.fields.get("images") {
+            None | Some(Value::Null) => return Ok(Vec::new()),
+            Some(Value::Array(list)) => list,
+            Some(_) => return Err(format!("{}: the field \"images\" must be a list", self.name)),
+        };
+        let image = |value: &Value| {
+            let text = |key| value.get(key).and_then(Value::as_str);
+            Some(Block::image(text("data")?, text("mimeType")?))
+        };
+        let bad = |at| format!("{}: images[{at}] must have \"data\" (base64) and \"mimeType\"", self.name);
+        list.iter().enumerate().map(|(at, value)| image(value).ok_or_else(|| bad(at))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_command() {
+        let subject = |line| Call::read(line).unwrap_err().subject;
+        for line in ["", " ", "{\"type\":", "\u{feff}{}"] {
+            assert_eq!(subject(line).command.as_deref(), Some("parse"), "{line}");
+        }
+        for line in ["null", "5", "[1]", "\"x\"", "{}", "{\"type\":7}"] {
+            assert_eq!(subject(line), Subject::default(), "{line}");
+        }
+        assert_eq!(subject("{\"id\":[1]}").id, Some(Value::Array(vec![1.into()])));
+    }
+
+    #[test]
+    fn fields_have_types() {
+        let call = Call::read(
+            r#"{"id":null,"type":"x","a":"t","b":7,"c":null,"images":[{"data":"AA==","mimeType":"image/png"},{}]}"#,
+        )
+        .unwrap();
+        assert_eq!(call.subject.id, Some(Value::Null));
+        assert_eq!(call.text("a"), Ok("t"));
+        assert!(call.text("b").unwrap_err().contains("\"b\""));
+        assert!(call.text("c").is_err() && call.text("d").is_err());
+        assert_eq!(call.optional_text("c"), Ok(None));
+        assert!(call.images().unwrap_err().contains("images[1]"));
+        assert_eq!(call.choice("a", "t", |text| (text == "t").then_some(1)), Ok(Some(1)));
+        assert!(call.choice("a", "u", |text| (text == "u").then_some(1)).unwrap_err().contains("not \"t\""));
+    }
+}

@@ -1,0 +1,81 @@
+//! The table of commands (spec 60 §3.3).
+
+use super::Rpc;
+use super::call::Call;
+
+/// How a command is answered.
+pub(super) enum Answer {
+    /// Success without data.
+    Done,
+    /// Success with this JSON.
+    Data(String),
+    /// The response was written already, comes later, or there is none.
+    Sent,
+}
+
+/// Follows one command, or says why not.
+pub(super) type Follow = fn(&mut Rpc, &Call) -> Result<Answer, String>;
+
+/// What is known of a name.
+pub(super) enum Outlook {
+    /// A command.
+    Built(Follow),
+    /// A record that gets no response.
+    Ignored,
+    /// A command of the protocol that this version does not have.
+    NotBuilt,
+    /// Nothing.
+    Unknown,
+}
+
+const BUILT: &[(&str, Follow)] = &[
+    ("prompt", Rpc::prompt),
+    ("steer", Rpc::steer),
+    ("follow_up", Rpc::follow_up),
+    ("abort", Rpc::abort),
+    ("clear_queue", Rpc::clear_queue),
+    ("set_steering_mode", Rpc::set_steering_mode),
+    ("set_follow_up_mode", Rpc::set_follow_up_mode),
+    ("set_session_name", Rpc::set_session_name),
+    ("get_state", Rpc::get_state),
+    ("get_messages", Rpc::get_messages),
+    ("get_entries", Rpc::get_entries),
+    ("get_tree", Rpc::get_tree),
+    ("get_last_assistant_text", Rpc::get_last_assistant_text),
+    ("set_model", Rpc::set_model),
+    ("cycle_model", Rpc::cycle_model),
+    ("get_available_models", Rpc::get_available_models),
+    ("set_thinking_level", Rpc::set_thinking_level),
+    ("cycle_thinking_level", Rpc::cycle_thinking_level),
+    ("get_available_thinking_levels", Rpc::get_available_thinking_levels),
+    ("new_session", Rpc::new_session),
+    ("switch_session", Rpc::switch_session),
+];
+
+const NOT_BUILT: &[&str] = &[
+    "abort_bash",
+    "abort_retry",
+    "bash",
+    "clone",
+    "compact",
+    "export_html",
+    "fork",
+    "get_commands",
+    "get_fork_messages",
+    "get_session_stats",
+    "set_auto_compaction",
+    "set_auto_retry",
+];
+
+/// Answers to questions; nothing is asked, so they answer nothing (spec 60 §3.4).
+const ANSWERS: &str = "extension_ui_response";
+
+/// Looks a name up.
+pub(super) fn find(name: &str) -> Outlook {
+    match BUILT.iter().find(|(known, _)| *known == name) {
+        Some((_, follow)) => Outlook::Built(*follow),
+        None if name == ANSWERS => Outlook::Ignored,
+        None if NOT_BUILT.contains(&name) => Outlook::NotBuilt,
+        None => Outlook::Unknown,
+    }
+}

@@ -1,0 +1,209 @@
+//! RPC mode: commands as lines on standard input, responses and events as lines on standard output (spec 60 §3).
+//!
+//! Three parties: the thread that reads input hands lines over; the main thread follows one command after the other;
+//! the engine's workers write events. [`Records`] is where both of the latter write, a whole record at a time. A
+//! client that does not read makes whoever writes wait, and with it everything behind.
+//!
+//! Commands are followed in the order in which they came. One that must wait (for a run to end) answers later, and
+//! those behind it go on; only the replacement of the session lets nothing pass.
+
+mod call;
+mod commands;
+mod control;
+mod input;
+mod models;
+mod patience;
+mod queries;
+mod records;
+mod replace;
+
+use std::process::{ExitCode, exit};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+use tau_core::entropy::Entropy;
+use tau_core::fault::Fault;
+use tau_core::hub::Hub;
+use tau_core::input::Command;
+use tau_core::op::Outcome;
+use tau_core::skills::Resources;
+use tau_io_std::driver::{Engine, Handlers, Machine};
+use tau_io_std::sys::clock::Clock;
+use tau_io_std::sys::random;
+
+use crate::bootstrap::{Ready, Workshop};
+use crate::out::note;
+use crate::run;
+use crate::signals::Signals;
+use call::{Call, Unusable};
+use commands::{Answer, Outlook};
+use input::Incoming;
+use patience::Patience;
+use records::{Records, Subject};
+use replace::Replacement;
+
+/// Exit code when nobody takes the records.
+const NO_READER: u8 = 1;
+
+/// Follows commands until input ends, a signal comes, or the client goes away; then ends the process.
+pub fn run(ready: Ready) -> ExitCode {
+    match Rpc::start(ready) {
+        Ok(mut rpc) => exit(i32::from(rpc.serve())),
+        Err(why) => {
+            note(&why);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The state of the main thread.
+struct Rpc {
+    engine: Engine<Hub>,
+    records: Records,
+    patience: Arc<Patience>,
+    signals: Arc<Signals>,
+    input: Receiver<Incoming>,
+    workshop: Workshop,
+    rng: Entropy,
+    /// Commands that are answered when nothing goes on any more.
+    aborts: Vec<Subject>,
+    /// The session is to be replaced; commands wait.
+    replacement: Option<(Subject, Replacement)>,
+    swept: bool,
+    /// Skills and templates of the session.
+    resources: Resources,
+}
+
+impl Rpc {
+    fn start(ready: Ready) -> Result<Self, String> {
+        let Ready { boot, credentials, name, workshop, resources, .. } = ready;
+        let clock = Clock::start();
+        let handlers = Handlers {
+            secret: Box::new(move |op| Outcome::Secret(credentials.resolve(&op))),
+            ..Handlers::default()
+        };
+        let signals = Arc::new(Signals::default());
+        let patience = Arc::new(Patience::new(Arc::clone(&signals)));
+        let records = Records::new(Arc::clone(&patience));
+        let hub = Hub::new(boot, clock.now());
+        let engine = Engine::new(hub, clock, handlers, Box::new(records.clone()))
+            .map_err(|e| format!("the engine cannot begin: {e}"))?;
+        signals.listen(engine.waker().writer()).map_err(|e| format!("signals cannot be handled: {e}"))?;
+        // What is due at once (the header of an empty file) is written.
+        engine.with_mut(|_| {});
+        if let Some(name) = name {
+            engine.command(Command::SetName(name));
+        }
+        let input = input::listen(engine.waker(), Arc::clone(&patience))
+            .map_err(|e| format!("standard input cannot be read: {e}"))?;
+        let rng = Entropy::new(random::seed().map_err(|fault| fault.to_string())?);
+        Ok(Self {
+            engine,
+            records,
+            patience,
+            signals,
+            input,
+            workshop,
+            rng,
+            aborts: Vec::new(),
+            replacement: None,
+            swept: false,
+            resources,
+        })
+    }
+
+    /// Follows commands. The exit code.
+    fn serve(&mut self) -> u8 {
+        loop {
+            if let Some(number) = self.signals.take() {
+                self.patience.leave();
+                return self.wind_down(128 + number, 0);
+            }
+            if self.records.is_closed() {
+                return self.wind_down(NO_READER, 0);
+            }
+            if self.waits() && self.engine.with(Machine::is_idle) {
+                self.settled();
+            }
+            if self.replacement.is_none() {
+                match self.input.try_recv() {
+                    Ok(Incoming::Line(line)) => {
+                        self.line(&line);
+                        continue;
+                    }
+                    Ok(Incoming::TooLong) => {
+                        self.unusable(&Unusable::unreadable("the line is too long".into()));
+                        continue;
+                    }
+                    Ok(Incoming::End) | Err(TryRecvError::Disconnected) => return self.wind_down(0, 1),
+                    Err(TryRecvError::Empty) => {}
+                }
+            }
+            let waits = self.waits();
+            let _ = self.engine.wait_unless(|hub| waits && hub.is_idle());
+        }
+    }
+
+    /// Whether something is to be done when nothing goes on any more.
+    const fn waits(&self) -> bool {
+        !self.aborts.is_empty() || self.replacement.is_some()
+    }
+
+    /// Nothing goes on: what waited for that is done.
+    fn settled(&mut self) {
+        for subject in std::mem::take(&mut self.aborts) {
+            self.records.success(&subject, None);
+        }
+        if let Some((subject, replacement)) = self.replacement.take() {
+            let outcome = self.replace(replacement);
+            self.respond(&subject, outcome.map(|()| Answer::Data(replace::DONE.into())));
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        let call = match Call::read(line) {
+            Ok(call) => call,
+            Err(unusable) => return self.unusable(&unusable),
+        };
+        let outcome = match commands::find(&call.name) {
+            Outlook::Built(follow) => follow(self, &call),
+            Outlook::Ignored => Ok(Answer::Sent),
+            Outlook::NotBuilt => Err(format!("the command \"{}\" is not part of this version", call.name)),
+            Outlook::Unknown => Err(format!("there is no command \"{}\"", call.name)),
+        };
+        self.respond(&call.subject, outcome);
+    }
+
+    fn unusable(&self, line: &Unusable) {
+        self.records.failure(&line.subject, &line.why);
+    }
+
+    fn respond(&self, subject: &Subject, outcome: Result<Answer, String>) {
+        match outcome {
+            Ok(Answer::Done) => self.records.success(subject, None),
+            Ok(Answer::Data(json)) => self.records.success(subject, Some(&json)),
+            Ok(Answer::Sent) => {}
+            Err(why) => self.records.failure(subject, &why),
+        }
+    }
+
+    /// Hands a command to the hub. What follows from it has been written when this returns.
+    fn tell(&self, command: Command) -> Result<(), String> {
+        let now = self.engine.now();
+        self.engine.with_mut(|hub| hub.command(now, command)).map_err(text_of)
+    }
+
+    /// No more events; the run is aborted, and stored when this returns (spec 60 §3.6).
+    fn wind_down(&mut self, code: u8, ignored_signals: u8) -> u8 {
+        self.records.mute();
+        run::wind_down(&self.engine, &self.signals, code, ignored_signals);
+        for subject in std::mem::take(&mut self.aborts) {
+            self.records.success(&subject, None);
+        }
+        code
+    }
+}
+
+fn text_of(fault: Fault) -> String {
+    fault.message
+}

@@ -1,0 +1,159 @@
+//! Commands about the model and how much it thinks.
+
+use std::sync::Arc;
+
+use tau_core::input::Command;
+use tau_core::json::Writer;
+use tau_core::model::{Model, ThinkingLevel};
+use tau_core::provider::demo;
+
+use super::Rpc;
+use super::call::Call;
+use super::commands::Answer;
+use crate::bootstrap::retuned;
+use crate::choose::nothing_usable;
+
+impl Rpc {
+    /// Why a run cannot start, if it cannot.
+    pub(super) fn why_no_prompt(&mut self) -> Option<String> {
+        let model = self.model();
+        if model.is_placeholder() {
+            return Some(nothing_usable(&self.workshop.base.place));
+        }
+        let access = &mut self.workshop.access;
+        if access.usable(&model.provider) {
+            return None;
+        }
+        access.refresh();
+        (!access.usable(&model.provider)).then(|| format!("no API key: {}", access.why_unusable(&model)))
+    }
+
+    fn model(&self) -> Arc<Model> {
+        self.engine.with(|hub| Arc::clone(hub.desk().agent().model()))
+    }
+
+    fn thinking(&self) -> ThinkingLevel {
+        self.engine.with(|hub| hub.desk().agent().thinking())
+    }
+
+    pub(super) fn set_model(&mut self, call: &Call) -> Result<Answer, String> {
+        let (provider, id) = (call.text("provider")?, call.text("modelId")?);
+        let model = self.workshop.access.catalog.find(provider, id);
+        let model = model.ok_or_else(|| format!("there is no model {provider}/{id}"))?;
+        let access = &mut self.workshop.access;
+        access.refresh();
+        if !access.usable(provider) {
+            return Err(format!(
+                "{provider}/{id} cannot be used, no API key: {}",
+                access.why_unusable(&model)
+            ));
+        }
+        let mut w = Writer::new();
+        model.write(&mut w);
+        self.change_model(Arc::new(model))?;
+        Ok(Answer::Data(w.into_string()))
+    }
+
+    /// The next model that can be used; `null` when there is no other.
+    pub(super) fn cycle_model(&mut self, _: &Call) -> Result<Answer, String> {
+        let current = self.model();
+        let models = self.available();
+        let is_current = |model: &Model| model.provider == current.provider && model.id == current.id;
+        let next = match models.iter().position(is_current) {
+            Some(_) if models.len() < 2 => None,
+            Some(at) => models.get((at + 1) % models.len()),
+            None => models.first(),
+        };
+        let Some(next) = next else { return Ok(Answer::Data("null".into())) };
+        self.change_model(Arc::new(next.clone()))?;
+        let mut w = Writer::new();
+        w.begin_object();
+        w.key("model");
+        next.write(&mut w);
+        w.field_str("thinkingLevel", self.thinking().name());
+        w.field_bool("isScoped", false);
+        w.end_object();
+        Ok(Answer::Data(w.into_string()))
+    }
+
+    /// The level goes with the model: its own setting, the general one, else what is current (spec 10 §8.6).
+    fn change_model(&self, model: Arc<Model>) -> Result<(), String> {
+        let settings = &self.workshop.base.settings;
+        let own = settings.model_thinking_level(&model.provider, &model.id);
+        let thinking = own.or_else(|| settings.default_thinking_level());
+        self.tell(Command::SetModel { model, thinking })?;
+        self.retune();
+        Ok(())
+    }
+
+    pub(super) fn get_available_models(&mut self, _: &Call) -> Result<Answer, String> {
+        let models = self.available();
+        let mut w = Writer::new();
+        w.begin_object();
+        w.key("models");
+        w.begin_array();
+        models.iter().for_each(|model| model.write(&mut w));
+        w.end_array();
+        w.end_object();
+        Ok(Answer::Data(w.into_string()))
+    }
+
+    /// Models whose provider has credentials; the demo must be named (decision D4).
+    fn available(&mut self) -> Vec<Model> {
+        let access = &mut self.workshop.access;
+        access.refresh();
+        let entries = access.catalog.entries();
+        let usable =
+            entries.iter().filter(|entry| entry.provider != demo::API && access.usable(entry.provider));
+        usable.map(|entry| entry.model()).collect()
+    }
+
+    pub(super) fn set_thinking_level(&mut self, call: &Call) -> Result<Answer, String> {
+        let level = ThinkingLevel::parse(call.text("level")?).unwrap_or_default();
+        self.change_thinking(level)?;
+        Ok(Answer::Done)
+    }
+
+    /// The next level, and after the last one the first; `null` when the model has only one.
+    pub(super) fn cycle_thinking_level(&mut self, _: &Call) -> Result<Answer, String> {
+        let (model, current) = (self.model(), self.thinking());
+        if !model.reasoning {
+            return Ok(Answer::Data("null".into()));
+        }
+        let next = model.levels().find(|level| *level > current).or_else(|| model.levels().next());
+        let Some(next) = next else { return Ok(Answer::Data("null".into())) };
+        self.change_thinking(next)?;
+        let mut w = Writer::new();
+        w.begin_object();
+        w.field_str("level", next.name());
+        w.end_object();
+        Ok(Answer::Data(w.into_string()))
+    }
+
+    fn change_thinking(&self, level: ThinkingLevel) -> Result<(), String> {
+        self.tell(Command::SetThinking(level))?;
+        self.retune();
+        Ok(())
+    }
+
+    pub(super) fn get_available_thinking_levels(&mut self, _: &Call) -> Result<Answer, String> {
+        let model = self.model();
+        let mut w = Writer::new();
+        w.begin_object();
+        w.key("levels");
+        w.begin_array();
+        model.levels().for_each(|level| w.str(level.name()));
+        w.end_array();
+        w.end_object();
+        Ok(Answer::Data(w.into_string()))
+    }
+
+    /// Tells the tools of the model and the level.
+    fn retune(&self) {
+        self.engine.with_mut(|hub| {
+            let (agent, session) = (hub.desk().agent(), hub.desk().session());
+            let env = retuned(hub.env(), session, agent.model(), agent.thinking());
+            hub.set_env(Arc::new(env));
+        });
+    }
+}

@@ -1,0 +1,173 @@
+//! Commands that only look.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use tau_core::harness::Desk;
+use tau_core::json::{Writer, parse};
+use tau_core::message::{AssistantMessage, Block, StopReason};
+use tau_core::session::Session;
+use tau_core::session::entry::EntryLine;
+use tau_core::session::tree::Slot;
+
+use super::Rpc;
+use super::call::Call;
+use super::commands::Answer;
+
+impl Rpc {
+    pub(super) fn get_state(&mut self, _: &Call) -> Result<Answer, String> {
+        Ok(self.look(|desk, w| {
+            let (agent, session) = (desk.agent(), desk.session());
+            let (steering, follow_up) = desk.queued();
+            w.key("model");
+            agent.model().write(w);
+            w.field_str("thinkingLevel", agent.thinking().name());
+            w.field_bool("isStreaming", !desk.is_idle());
+            w.field_bool("isCompacting", false);
+            w.field_str("steeringMode", agent.steering.mode.name());
+            w.field_str("followUpMode", agent.follow_up.mode.name());
+            w.field_opt_str("sessionFile", session.path());
+            w.field_str("sessionId", session.id());
+            w.field_opt_str("sessionName", session.name());
+            w.field_bool("autoCompactionEnabled", true);
+            w.field_u64("messageCount", agent.context().len() as u64);
+            w.field_u64("pendingMessageCount", (steering.len() + follow_up.len()) as u64);
+        }))
+    }
+
+    pub(super) fn get_messages(&mut self, _: &Call) -> Result<Answer, String> {
+        Ok(self.look(|desk, w| {
+            w.key("messages");
+            w.begin_array();
+            desk.agent().context().iter().for_each(|message| message.write(w));
+            w.end_array();
+        }))
+    }
+
+    pub(super) fn get_last_assistant_text(&mut self, _: &Call) -> Result<Answer, String> {
+        Ok(self.look(|desk, w| {
+            let replies = desk.agent().context().iter().rev().filter_map(|message| message.as_assistant());
+            let said = |reply: &AssistantMessage| {
+                let text: String = reply.content.iter().filter_map(Block::as_text).collect();
+                let text = text.trim();
+                (reply.stop_reason == StopReason::Stop || !text.is_empty()).then(|| text.to_owned())
+            };
+            w.key("text");
+            match replies.into_iter().find_map(said).filter(|text| !text.is_empty()) {
+                Some(text) => w.str(&text),
+                None => w.null(),
+            }
+        }))
+    }
+
+    /// Entries in the order of the file, all of them or those after one.
+    pub(super) fn get_entries(&mut self, call: &Call) -> Result<Answer, String> {
+        let since = call.optional_text("since")?;
+        let known = |desk: &Desk| since.is_none_or(|id| desk.session().tree().find(id).is_some());
+        if !self.engine.with(|hub| known(hub.desk())) {
+            return Err(format!("there is no entry {}", since.unwrap_or_default()));
+        }
+        Ok(self.look(|desk, w| {
+            let entries = Entries::of(desk.session());
+            let tree = desk.session().tree();
+            let last_seen = since.and_then(|id| tree.find(id));
+            w.key("entries");
+            w.begin_array();
+            let wanted = tree.slots().filter(|slot| last_seen.is_none_or(|seen| *slot > seen));
+            for slot in wanted {
+                entries.write(slot, w);
+            }
+            w.end_array();
+            write_leaf(desk.session(), w);
+        }))
+    }
+
+    /// All branches: entries with their children.
+    pub(super) fn get_tree(&mut self, _: &Call) -> Result<Answer, String> {
+        Ok(self.look(|desk, w| {
+            let entries = Entries::of(desk.session());
+            let tree = desk.session().tree();
+            w.key("tree");
+            w.begin_array();
+            let mut open = 0;
+            for item in tree.view() {
+                while open > item.depth {
+                    w.end_array();
+                    w.end_object();
+                    open -= 1;
+                }
+                w.begin_object();
+                w.key("entry");
+                entries.write(item.slot, w);
+                if let Some(note) = tree.labels().get(tree.id(item.slot)) {
+                    w.field_str("label", &note.label);
+                    if let Some(time) = note.time {
+                        w.field_str("labelTimestamp", &time.to_iso());
+                    }
+                }
+                w.key("children");
+                w.begin_array();
+                open = item.depth + 1;
+            }
+            for _ in 0..open {
+                w.end_array();
+                w.end_object();
+            }
+            w.end_array();
+            write_leaf(desk.session(), w);
+        }))
+    }
+
+    /// An object made from what the Desk shows.
+    fn look(&self, fields: impl FnOnce(&Desk, &mut Writer)) -> Answer {
+        let mut w = Writer::new();
+        w.begin_object();
+        self.engine.with(|hub| fields(hub.desk(), &mut w));
+        w.end_object();
+        Answer::Data(w.into_string())
+    }
+}
+
+fn write_leaf(session: &Session, w: &mut Writer) {
+    w.key("leafId");
+    match session.leaf_id() {
+        Some(id) => w.str(id),
+        None => w.null(),
+    }
+}
+
+/// Entries of a session as they stand in its file. Old ones are read there: they are not kept in memory.
+struct Entries<'a> {
+    session: &'a Session,
+    file: Option<File>,
+}
+
+impl<'a> Entries<'a> {
+    fn of(session: &'a Session) -> Self {
+        Self { session, file: session.path().and_then(|path| File::open(path).ok()) }
+    }
+
+    fn write(&self, slot: Slot, w: &mut Writer) {
+        let tree = self.session.tree();
+        let Some(node) = tree.node(slot) else { return w.null() };
+        let place = node.place();
+        if let Some(line) = self.read(place.offset, place.len)
+            && let Ok(value) = parse(&line)
+        {
+            return w.value(&value);
+        }
+        match (node.body(), node.time()) {
+            (Some(body), Some(time)) => {
+                EntryLine { id: tree.id(slot), parent: tree.parent_id(slot), time, body }.write(w);
+            }
+            _ => w.null(),
+        }
+    }
+
+    fn read(&self, offset: u64, len: u32) -> Option<String> {
+        let file = self.file.as_ref().filter(|_| len > 0)?;
+        let mut bytes = vec![0; len as usize];
+        file.read_exact_at(&mut bytes, offset).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}

@@ -1,0 +1,144 @@
+//! The one writer of records: whole lines, in order, from whichever thread (spec 60 §3.1, §3.2).
+
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tau_core::event::Event;
+use tau_core::hub::Hub;
+use tau_core::json::{Value, Writer};
+use tau_io_std::driver::{EventSink, SinkFlow};
+
+use super::patience::Patience;
+use crate::out::{Out, note};
+use crate::visible::harmless;
+
+/// Writes records. Clones write to the same stream.
+#[derive(Clone)]
+pub(super) struct Records {
+    stream: Arc<Mutex<Stream>>,
+    patience: Arc<Patience>,
+}
+
+#[derive(Default)]
+struct Stream {
+    out: Out,
+    /// No more events.
+    muted: bool,
+    /// The end of the stream was reported.
+    told: bool,
+}
+
+/// What a response answers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Subject {
+    /// The `id` of the command, whatever it is.
+    pub(super) id: Option<Value>,
+    /// The command; `None` when the record names none.
+    pub(super) command: Option<String>,
+}
+
+impl Records {
+    /// A stream to standard output.
+    pub(super) fn new(patience: Arc<Patience>) -> Self {
+        Self { stream: Arc::default(), patience }
+    }
+
+    /// A command was followed; `data` is JSON.
+    pub(super) fn success(&self, subject: &Subject, data: Option<&str>) {
+        self.write(|w| {
+            begin(subject, true, w);
+            if let Some(data) = data {
+                w.key("data");
+                w.raw(data);
+            }
+            w.end_object();
+        });
+    }
+
+    /// A command was not followed, and why.
+    pub(super) fn failure(&self, subject: &Subject, why: &str) {
+        self.write(|w| {
+            begin(subject, false, w);
+            w.field_str("error", why);
+            w.end_object();
+        });
+    }
+
+    /// No event is written from now on; responses are.
+    pub(super) fn mute(&self) {
+        self.lock().muted = true;
+    }
+
+    /// Whether the client went away.
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().out.is_closed()
+    }
+
+    fn write(&self, record: impl FnOnce(&mut Writer)) {
+        let mut stream = self.lock();
+        stream.line(|w| {
+            record(w);
+            true
+        });
+        stream.flush(&self.patience);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stream> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn begin(subject: &Subject, success: bool, w: &mut Writer) {
+    w.begin_object();
+    if let Some(id) = &subject.id {
+        w.field_value("id", id);
+    }
+    w.field_str("type", "response");
+    w.field_opt_str("command", subject.command.as_deref());
+    w.field_bool("success", success);
+}
+
+impl Stream {
+    fn line(&mut self, record: impl FnOnce(&mut Writer) -> bool) {
+        if self.out.is_closed() {
+            return;
+        }
+        let mut w = Writer::append_to(mem::take(self.out.buffer()));
+        let written = record(&mut w);
+        *self.out.buffer() = w.into_string();
+        if written {
+            self.out.buffer().push('\n');
+        }
+    }
+
+    fn flush(&mut self, patience: &Patience) {
+        self.out.flush_unless(&|stuck| patience.is_over(stuck));
+    }
+}
+
+impl EventSink<Hub> for Records {
+    fn event(&mut self, event: &Event, _: &Hub) -> SinkFlow {
+        if let Event::Error(fault) = event {
+            note(&harmless(&fault.message));
+        }
+        let mut stream = self.lock();
+        if !stream.muted {
+            stream.line(|w| event.write(w));
+            if stream.out.is_full() {
+                stream.flush(&self.patience);
+            }
+        }
+        SinkFlow::Go
+    }
+
+    /// The run waits here while the client does not read.
+    fn drained(&mut self) -> SinkFlow {
+        let mut stream = self.lock();
+        stream.flush(&self.patience);
+        if stream.out.is_closed() && !mem::replace(&mut stream.told, true) {
+            SinkFlow::Wake
+        } else {
+            SinkFlow::Go
+        }
+    }
+}
