@@ -35,3 +35,19 @@ pub fn request(_: &Value, case: &Value) -> Result<(), String> {
 pub fn stream(_: &Value, case: &Value) -> Result<(), String> {
     exchange::check_stream(&fill(&case["expected"], TOKENS), case)
 }
+
+/// `anthropic-sequences`: requests that continue a thread kept by the server. A step that continues one carries the
+/// thread in its body, which no request of ours does.
+pub fn sequence(_: &Value, case: &Value) -> Result<(), String> {
+    let steps = case["steps"].as_array().ok_or("no steps")?;
+    for step in steps {
+        let requests = step["expected"]["requests"].as_array().ok_or("no requests")?;
+        let threaded = |request: &&Value| {
+            request["anthropicBeta"].as_str().is_some_and(|beta| beta.contains("message-threads"))
+        };
+        if let Some(request) = requests.iter().find(threaded) {
+            return Err(format!("message threads are not built: {}", tau_tests::compare::brief(&request["body"])));
+        }
+    }
+    Ok(())
+}

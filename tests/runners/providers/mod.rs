@@ -17,6 +17,7 @@ pub const FILES: &[VectorFile] = &[
     file("sse-parser", framing::sse),
     file("anthropic-request", anthropic::request),
     file("anthropic-stream", anthropic::stream),
+    file("anthropic-sequences", anthropic::sequence),
     file("attribution-headers", pure::attribution),
     file("copilot-headers", pure::copilot),
     file("cost", pure::price),
