@@ -93,10 +93,7 @@ pub fn run_area(area: &str, files: &[VectorFile]) {
                 }
             }
         }
-        say!(
-            "{area}/{}: {file_passed} passed, {file_failed} failed, {file_deviating} deviating",
-            file.name
-        );
+        say!("{area}/{}: {file_passed} passed, {file_failed} failed, {file_deviating} deviating", file.name);
         passed += file_passed;
         failed += file_failed;
         deviating += file_deviating;

@@ -46,7 +46,10 @@ pub fn sequence(_: &Value, case: &Value) -> Result<(), String> {
             request["anthropicBeta"].as_str().is_some_and(|beta| beta.contains("message-threads"))
         };
         if let Some(request) = requests.iter().find(threaded) {
-            return Err(format!("message threads are not built: {}", tau_tests::compare::brief(&request["body"])));
+            return Err(format!(
+                "message threads are not built: {}",
+                tau_tests::compare::brief(&request["body"])
+            ));
         }
     }
     Ok(())
