@@ -209,10 +209,14 @@ fn a_client_that_does_not_read_stops_the_run_and_nothing_is_lost() {
     let mut stdout = child.stdout.take().unwrap();
     let reader = thread::spawn(move || stdout.read_to_string(&mut out).map(|_| out).unwrap_or_default());
     let end = Instant::now() + Duration::from_secs(20);
-    while !place.sessions().iter().any(|path| roles(&records(path)) == ["user", "assistant"]) {
+    // Header, model, level, system, user, answer.
+    let stored =
+        || place.sessions().first().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+    while stored().matches('\n').count() < 6 {
         assert!(Instant::now() < end, "the answer was not stored");
         thread::sleep(Duration::from_millis(5));
     }
+    assert_eq!(roles(&place.session()), ["user", "assistant"]);
     drop(stdin);
     let out = reader.join().unwrap();
     assert!(child.wait().unwrap().success());
@@ -232,7 +236,7 @@ fn a_signal_ends_a_program_whose_client_does_not_read() {
     let begun = Instant::now();
     let _ = std::process::Command::new("kill").arg("-15").arg(child.id().to_string()).status();
     assert_eq!(child.wait().unwrap().code(), Some(143));
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_millis(3800), "{:?}", begun.elapsed());
     assert_eq!(roles(&place.session())[..1], ["user"]);
 }
 
@@ -250,8 +254,16 @@ fn a_client_that_goes_away_ends_the_program() {
     server.wait(1);
     gate.wait_reached();
     drop(child.stdout.take());
-    writeln!(stdin, "{}", json!({"type": "get_state"})).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(1));
-    assert!(fs::read_dir(place.agent().join("sessions")).is_ok());
+    // Another test that starts a program at this moment may hold the pipe a little longer.
+    let end = Instant::now() + Duration::from_secs(20);
+    let status = loop {
+        let _ = stdin.write_all(b"{\"type\":\"get_state\"}\n");
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None => thread::sleep(Duration::from_millis(20)),
+        }
+        assert!(Instant::now() < end, "the program goes on");
+    };
+    assert_eq!(status.code(), Some(1));
     assert_eq!(roles(&place.session()), ["user", "assistant"]);
 }

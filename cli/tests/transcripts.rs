@@ -45,10 +45,6 @@ const LATER: &[&str] = &[
     "compact twice in a row",
     "compact: summary request fails",
     "threshold compaction after a run",
-    // Statistics.
-    "no model available: process stays up, placeholder model, prompt refused",
-    "threshold compaction disabled",
-    "get_session_stats",
     // Branches and export.
     "get_fork_messages and fork from the second user message",
     "fork from the first user message",

@@ -1,7 +1,6 @@
 //! The steps of a recorded talk: what is sent, what is waited for.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -60,8 +59,7 @@ fn one(
         thread::sleep(Duration::from_millis(ms));
     } else if let Some(file) = step.get("writeFile") {
         let path = file["path"].as_str().unwrap_or_default();
-        let path = fs::canonicalize(place.root()).unwrap_or_default().join(path);
-        fs::write(path, file["text"].as_str().unwrap_or_default()).unwrap();
+        place.put(path, file["text"].as_str().unwrap_or_default());
     } else if let Some(name) = text("signal") {
         talk.signal(if name == "SIGHUP" { 1 } else { 15 });
     } else if step["closeStdin"] == true {

@@ -10,6 +10,7 @@
 //! | [`store`] | a session and what must be written |
 //! | [`fork`] | copies: a branch, a whole file, an export |
 //! | [`info`] | what a list shows about a file; finding a header |
+//! | [`stats`] | what a session cost and holds |
 //! | [`migrate`] | files of older versions |
 
 pub mod context;
@@ -20,6 +21,7 @@ mod head;
 pub mod info;
 pub mod migrate;
 pub mod reader;
+pub mod stats;
 pub mod store;
 pub mod tree;
 

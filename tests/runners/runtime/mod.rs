@@ -22,6 +22,7 @@ pub const FILES: &[VectorFile] = &[
     file("context-usage", tokens::context),
     file("ai-context-usage", tokens::request_context),
     file("session-projection", super::sessions::context),
+    file("session-stats", super::sessions::stats),
     file("lone-surrogates", tokens::lone_surrogates),
     file("traces-agent-core", traces::core),
     file("argument-coercion", coercion::validated),

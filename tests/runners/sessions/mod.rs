@@ -9,7 +9,7 @@ mod lists;
 mod paths;
 mod store;
 
-pub use store::context;
+pub use store::{context, stats};
 
 use tau_tests::vectors::{VectorFile, file};
 

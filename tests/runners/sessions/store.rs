@@ -7,9 +7,11 @@ use tau_core::entropy::Entropy;
 use tau_core::ids::is_valid_session_id;
 use tau_core::json::{self, Writer};
 use tau_core::message::Message;
+use tau_core::model::Model;
 use tau_core::now::Wall;
 use tau_core::session::entry::EntryLine;
 use tau_core::session::info::find_header;
+use tau_core::session::stats::{Fill, Stats};
 use tau_core::session::tree::{Slot, Tree};
 use tau_core::session::{Context, InfoReader, OpenError, Reader, Session, Want, migrate, open};
 use tau_tests::compare::same;
@@ -67,6 +69,32 @@ pub fn context(_: &Value, case: &Value) -> Result<(), String> {
         check_context(&case["expected"], lazy.tree(), lazy.context())?;
     }
     grown(tree, leaf, &context)
+}
+
+/// `runtime/session-stats`: entries without ids, one chain; the window is that of the reference's model.
+pub fn stats(_: &Value, case: &Value) -> Result<(), String> {
+    let mut entries = case["input"]["entries"].clone();
+    for (at, entry) in entries.as_array_mut().into_iter().flatten().enumerate() {
+        entry["id"] = json!(format!("e{at}"));
+        entry["parentId"] = at.checked_sub(1).map_or(Value::Null, |before| json!(format!("e{before}")));
+        entry["timestamp"] = json!("2025-01-01T00:00:00.000Z");
+    }
+    let text = format!("{HEADER}\n{}", lines(&entries));
+    let (session, _) = open_all(text.as_bytes(), Want::Everything).map_err(|e| e.to_string())?;
+    let mut stats = Stats::default();
+    let bodies = session.tree().nodes().iter().filter_map(|node| node.body());
+    bodies.for_each(|body| stats.add(body));
+    let model = Model { context_window: 100_000, ..Model::default() };
+    let mut w = Writer::new();
+    w.begin_object();
+    stats.write_fields(&mut w);
+    if let Some(fill) = Fill::of(&session, &model) {
+        w.key("contextUsage");
+        fill.write(&mut w);
+    }
+    w.end_object();
+    let got = serde_json::from_str(w.as_str()).map_err(|e| e.to_string())?;
+    same(&case["expected"], &got)
 }
 
 fn check_context(expected: &Value, tree: &Tree, context: &Context) -> Result<(), String> {

@@ -41,6 +41,7 @@ const BUILT: &[(&str, Follow)] = &[
     ("get_messages", Rpc::get_messages),
     ("get_entries", Rpc::get_entries),
     ("get_tree", Rpc::get_tree),
+    ("get_session_stats", Rpc::get_session_stats),
     ("get_last_assistant_text", Rpc::get_last_assistant_text),
     ("set_model", Rpc::set_model),
     ("cycle_model", Rpc::cycle_model),
@@ -62,7 +63,6 @@ const NOT_BUILT: &[&str] = &[
     "fork",
     "get_commands",
     "get_fork_messages",
-    "get_session_stats",
     "set_auto_compaction",
     "set_auto_retry",
 ];

@@ -7,7 +7,9 @@ use tau_core::harness::Desk;
 use tau_core::json::{Writer, parse};
 use tau_core::message::{AssistantMessage, Block, StopReason};
 use tau_core::session::Session;
+use tau_core::session::decode::parse_body;
 use tau_core::session::entry::EntryLine;
+use tau_core::session::stats::{Fill, Stats};
 use tau_core::session::tree::Slot;
 
 use super::Rpc;
@@ -56,6 +58,22 @@ impl Rpc {
             match replies.into_iter().find_map(said).filter(|text| !text.is_empty()) {
                 Some(text) => w.str(&text),
                 None => w.null(),
+            }
+        }))
+    }
+
+    pub(super) fn get_session_stats(&mut self, _: &Call) -> Result<Answer, String> {
+        Ok(self.look(|desk, w| {
+            let session = desk.session();
+            let entries = Entries::of(session);
+            let mut stats = Stats::default();
+            session.tree().slots().for_each(|slot| entries.count(slot, &mut stats));
+            w.field_opt_str("sessionFile", session.path());
+            w.field_str("sessionId", session.id());
+            stats.write_fields(w);
+            if let Some(fill) = Fill::of(session, desk.agent().model()) {
+                w.key("contextUsage");
+                fill.write(w);
             }
         }))
     }
@@ -161,6 +179,17 @@ impl<'a> Entries<'a> {
                 EntryLine { id: tree.id(slot), parent: tree.parent_id(slot), time, body }.write(w);
             }
             _ => w.null(),
+        }
+    }
+
+    fn count(&self, slot: Slot, stats: &mut Stats) {
+        let Some(node) = self.session.tree().node(slot) else { return };
+        if let Some(body) = node.body() {
+            return stats.add(body);
+        }
+        let place = node.place();
+        if let Some(body) = self.read(place.offset, place.len).and_then(|line| parse_body(&line)) {
+            stats.add(&body);
         }
     }
 
