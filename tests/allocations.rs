@@ -1,5 +1,7 @@
 //! Allocation budget of the hot path: a delta costs about one allocation and its own length, whatever came before.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -8,6 +8,7 @@ pub mod credentials;
 pub mod file_args;
 pub mod files;
 pub mod list_models;
+pub mod memory;
 pub mod mode;
 pub mod out;
 pub mod outputs;
@@ -58,6 +59,7 @@ pub fn main() -> ExitCode {
     if let Some(wanted) = &args.list_models {
         return list_models(&args, wanted);
     }
+    memory::one_heap();
     let mut warnings = Vec::new();
     let prepared = bootstrap::prepare(args, mode == Mode::Rpc, stdin_is_terminal, &mut warnings);
     warnings.iter().for_each(|warning| out::note(warning));

@@ -43,7 +43,7 @@ pub fn run(ready: Ready, surface: Box<dyn Surface + Send>) -> ExitCode {
         Err(e) => return refuse(&format!("the run cannot begin: {e}")),
     };
     let signals = Signals::default();
-    if let Err(e) = signals.listen(engine.waker().writer()) {
+    if let Err(e) = signals.listen(&engine.waker()) {
         return refuse(&format!("signals cannot be handled: {e}"));
     }
     let runner = Runner { engine, surface, signals, resources: ready.resources };

@@ -1,29 +1,37 @@
 //! SIGINT, SIGTERM and SIGHUP: the first one is noted and wakes the main thread, which ends the run in order.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::{flag, low_level::pipe};
+use signal_hook::low_level::register;
+use tau_io_std::sys::wake::Wake;
 
 /// Signals that came and were not looked at yet.
 #[derive(Default)]
 pub struct Signals {
-    last: Arc<AtomicUsize>,
+    last: Arc<AtomicU8>,
 }
 
 impl Signals {
-    /// Begins to listen. Each signal writes a byte into `waker`.
+    /// Begins to listen. Each signal wakes `waker`.
     ///
     /// # Errors
     /// When the operating system refuses.
-    pub fn listen(&self, waker: &OwnedFd) -> io::Result<()> {
+    pub fn listen(&self, waker: &Arc<Wake>) -> io::Result<()> {
         for (signal, number) in [(SIGINT, 2), (SIGTERM, 15), (SIGHUP, 1)] {
-            // The note is made before the waiting thread is woken.
-            flag::register_usize(signal, Arc::clone(&self.last), number)?;
-            pipe::register(signal, waker.try_clone()?)?;
+            let (last, waker) = (Arc::clone(&self.last), Arc::clone(waker));
+            // SAFETY: the handler stores a number and writes a byte to a pipe that never blocks, both of which are
+            // async-signal-safe; it neither allocates nor locks nor panics.
+            #[allow(unsafe_code)]
+            unsafe {
+                register(signal, move || {
+                    // The note is made before the waiting thread is woken.
+                    last.store(number, Ordering::SeqCst);
+                    waker.wake();
+                })?;
+            }
         }
         Ok(())
     }
@@ -37,6 +45,6 @@ impl Signals {
     /// The number of a signal that came since the last look.
     #[must_use]
     pub fn take(&self) -> Option<u8> {
-        u8::try_from(self.last.swap(0, Ordering::SeqCst)).ok().filter(|number| *number > 0)
+        Some(self.last.swap(0, Ordering::SeqCst)).filter(|number| *number > 0)
     }
 }

@@ -321,6 +321,8 @@ pub fn alone(test: &str, env: &[(&str, &str)]) {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("1 passed"), "there is no ignored test {test}: {told}");
 }
 
 fn secure(certificate: &str) -> Server {

@@ -1,8 +1,11 @@
 //! Deadlines of the machine.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tau_tests::usage::ticks;
 
 use crate::backend::{all, io_std};
+use crate::http::alone;
 
 #[test]
 fn ticks_come_in_time() {
@@ -13,21 +16,17 @@ fn ticks_come_in_time() {
     }
 }
 
-/// CPU time of this process, ms.
-fn cpu_ms() -> u64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
-    (fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()) * 10
+#[test]
+fn idle_costs_nothing() {
+    alone("timers::two_idle_seconds", &[]);
 }
 
 #[test]
-#[ignore = "measures the whole process; run it alone"]
-fn idle_costs_nothing() {
+#[ignore = "run by `idle_costs_nothing` in a process of its own"]
+fn two_idle_seconds() {
     let backend = io_std();
     backend.ticks(&[0]);
-    let (start, before) = (Instant::now(), cpu_ms());
-    while start.elapsed() < Duration::from_secs(2) {
-        std::thread::sleep(Duration::from_secs(2));
-    }
-    assert_eq!(cpu_ms() - before, 0);
+    let before = ticks(std::process::id());
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(ticks(std::process::id()) - before, 0);
 }

@@ -1,5 +1,7 @@
 //! A hub with one request open, to be fed by hand.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "for tests")]
+
 use std::sync::Arc;
 
 use tau_core::agent::AgentConfig;

@@ -12,5 +12,7 @@ pub mod text_spec;
 pub mod tool_driver;
 pub mod tool_files;
 pub mod tool_real;
+pub mod trace;
 pub mod tree;
+pub mod usage;
 pub mod vectors;

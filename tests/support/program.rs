@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::server::Server;
+use crate::usage::{self, Usage};
 
 /// How long any run may take.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -75,6 +76,29 @@ impl Running {
         let _ = Command::new("kill").arg(format!("-{number}")).arg(self.child.id().to_string()).status();
     }
 
+    /// Its process number.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the end; also tells what the run cost.
+    ///
+    /// # Panics
+    /// When it does not come in time.
+    #[must_use]
+    pub fn finish_measured(mut self) -> (Run, Usage) {
+        let (code, usage) = usage::wait(self.child.id(), LIMIT);
+        let (out, err) = self.collect();
+        (Run { code, out, err }, usage)
+    }
+
+    fn collect(&mut self) -> (String, String) {
+        self.readers.take().map_or_else(Default::default, |(out, err)| {
+            (out.join().unwrap_or_default(), err.join().unwrap_or_default())
+        })
+    }
+
     /// Waits for the end.
     ///
     /// # Panics
@@ -91,9 +115,7 @@ impl Running {
                 _ => thread::sleep(Duration::from_millis(3)),
             }
         };
-        let (out, err) = self.readers.take().map_or_else(Default::default, |(out, err)| {
-            (out.join().unwrap_or_default(), err.join().unwrap_or_default())
-        });
+        let (out, err) = self.collect();
         Run { code: status.code(), out, err }
     }
 }
@@ -173,7 +195,13 @@ impl Sandbox {
     /// The program with a clean environment, in the workspace, stdin empty.
     #[must_use]
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(&self.binary);
+        self.command_of(&self.binary.display().to_string(), args)
+    }
+
+    /// As [`command`](Self::command), of another program.
+    #[must_use]
+    pub fn command_of(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(args)
             .current_dir(self.work())

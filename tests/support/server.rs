@@ -18,6 +18,8 @@ use serde_json::{Value, json};
 pub enum Part {
     /// Bytes, sent at once.
     Bytes(Vec<u8>),
+    /// The same bytes many times, sent in pieces of about 64 kB: a long body costs no memory here.
+    Repeat(Vec<u8>, usize),
     /// A pause.
     Pause(Duration),
     /// Nothing more comes, the connection stays open until the client leaves.
@@ -100,6 +102,19 @@ impl Reply {
         }
     }
 
+    /// Sends the whole body at once.
+    #[must_use]
+    pub fn at_once(mut self) -> Self {
+        let mut joined = Vec::new();
+        for part in std::mem::take(&mut self.parts) {
+            match (part, joined.last_mut()) {
+                (Part::Bytes(more), Some(Part::Bytes(bytes))) => bytes.extend(more),
+                (part, _) => joined.push(part),
+            }
+        }
+        Self { parts: joined, ..self }
+    }
+
     /// Adds a part.
     #[must_use]
     pub fn then(mut self, part: Part) -> Self {
@@ -117,6 +132,16 @@ pub mod openai {
             "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m1",
             "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
         })
+    }
+
+    /// A text of `times` equal pieces.
+    #[must_use]
+    pub fn long_text(piece: &str, times: usize) -> Reply {
+        let event = format!("data: {}\n\n", chunk(&json!({"content": piece}), &Value::Null));
+        let end = text("");
+        let mut parts = vec![Part::Repeat(event.into_bytes(), times)];
+        parts.extend(end.parts.iter().cloned());
+        Reply { parts, ..end }
     }
 
     fn usage() -> Value {
@@ -393,12 +418,8 @@ fn write_reply(mut stream: &TcpStream, reply: &Reply) -> io::Result<bool> {
     for part in &reply.parts {
         match part {
             Part::Bytes(bytes) if bytes.is_empty() => {}
-            Part::Bytes(bytes) => {
-                let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
-                chunk.extend_from_slice(bytes);
-                chunk.extend_from_slice(b"\r\n");
-                stream.write_all(&chunk)?;
-            }
+            Part::Bytes(bytes) => write_chunk(stream, bytes)?,
+            Part::Repeat(bytes, times) => repeat(stream, bytes, *times)?,
             Part::Pause(time) => thread::sleep(*time),
             Part::Stall => {
                 let _ = stream.read(&mut [0; 1]);
@@ -415,6 +436,25 @@ fn write_reply(mut stream: &TcpStream, reply: &Reply) -> io::Result<bool> {
     }
     stream.write_all(b"0\r\n\r\n")?;
     Ok(true)
+}
+
+fn write_chunk(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<()> {
+    let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+    chunk.extend_from_slice(bytes);
+    chunk.extend_from_slice(b"\r\n");
+    stream.write_all(&chunk)
+}
+
+fn repeat(stream: &TcpStream, bytes: &[u8], times: usize) -> io::Result<()> {
+    let at_once = (64 << 10) / bytes.len().max(1) + 1;
+    let piece = bytes.repeat(at_once.min(times));
+    let mut left = times * bytes.len();
+    while left > 0 {
+        let now = piece.len().min(left);
+        write_chunk(stream, &piece[..now])?;
+        left -= now;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -184,6 +184,11 @@ impl<M: Machine> State<M> {
     }
 
     /// Whether the waiting thread is to be woken.
+    pub(super) const fn wants_wake(&self) -> bool {
+        self.wake
+    }
+
+    /// Whether the waiting thread is to be woken now.
     pub(super) const fn take_wake(&mut self) -> bool {
         core::mem::replace(&mut self.wake, false)
     }

@@ -79,9 +79,6 @@ fn work<M: Machine>(shared: &Arc<Shared<M>>, first: Option<Job>) {
             } else {
                 state.machine.handle(shared.clock.now(), Input::Reply { op, reply: last });
                 state.drain(&shared.clock);
-                if state.take_wake() {
-                    shared.wake.wake();
-                }
             }
         }
         // The lock is kept until this thread has its next op or counts as idle: whoever comes next finds it.
@@ -90,22 +87,37 @@ fn work<M: Machine>(shared: &Arc<Shared<M>>, first: Option<Job>) {
 }
 
 /// The next op of a worker, waited for if need be; `None` ends the thread.
-fn wait<M: Machine>(shared: &Arc<Shared<M>>, mut state: MutexGuard<'_, State<M>>) -> Option<Job> {
+fn wait<'a, M: Machine>(shared: &'a Arc<Shared<M>>, mut state: MutexGuard<'a, State<M>>) -> Option<Job> {
     loop {
         if let Some(job) = state.next() {
             call(shared, &mut state);
+            unlock(shared, state);
             return Some(job);
         }
         if state.is_stopped() || state.idle >= KEEP_IDLE {
             state.workers -= 1;
+            unlock(shared, state);
             return None;
         }
         state.idle += 1;
+        if state.wants_wake() {
+            unlock(shared, state);
+            state = shared.lock();
+        }
         while state.calls == 0 && !state.is_stopped() {
             state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         // Whoever called counted one idle thread less. At the end nobody counts any more.
         state.calls = state.calls.saturating_sub(1);
+    }
+}
+
+/// Lets go of the lock, then wakes the waiting thread if need be: it does not wake only to wait for the lock.
+fn unlock<M: Machine>(shared: &Shared<M>, mut state: MutexGuard<'_, State<M>>) {
+    let wake = state.take_wake();
+    drop(state);
+    if wake {
+        shared.wake.wake();
     }
 }
 
@@ -135,13 +147,10 @@ fn bring<M: Machine>(shared: &Arc<Shared<M>>, job: &Job, reply: Reply) {
         if let Some(input) = input.take() {
             state.machine.handle(shared.clock.now(), input);
             state.drain(&shared.clock);
-            if state.take_wake() {
-                shared.wake.wake();
-            }
         }
         let Some(quick) = state.next_quick() else { break };
         call(shared, &mut state);
-        drop(state);
+        unlock(shared, state);
         let reply = sys::last(sys::run(&quick.what, &mut |_| {}, &quick.cancel));
         state = shared.lock();
         if state.accept(quick.op, &reply) && !state.is_stopped() {
@@ -149,4 +158,5 @@ fn bring<M: Machine>(shared: &Arc<Shared<M>>, job: &Job, reply: Reply) {
         }
     }
     call(shared, &mut state);
+    unlock(shared, state);
 }

@@ -7,6 +7,12 @@ use tau_core::fault::{FaultKind, IoFault};
 /// # Errors
 /// `Other` when the operating system has none to give.
 pub fn fill(buffer: &mut [u8]) -> Result<(), IoFault> {
+    // One system call; where it is missing (and where the statically linked C library hides it from `getrandom`, which
+    // then reads two devices), the devices.
+    #[cfg(target_os = "linux")]
+    if rustix::rand::getrandom(&mut *buffer, rustix::rand::GetRandomFlags::empty()) == Ok(buffer.len()) {
+        return Ok(());
+    }
     getrandom::fill(buffer)
         .map_err(|e| IoFault::new(FaultKind::Other, format!("no randomness from the system: {e}")))
 }

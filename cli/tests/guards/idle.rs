@@ -1,0 +1,52 @@
+//! Nothing to do means no work (target P27: 0 ms in 10 s).
+
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+use tau_tests::server::openai;
+use tau_tests::usage::ticks;
+
+use crate::place;
+
+/// Waits until a process has used no processor time for half a second.
+fn settle(pid: u32) {
+    let mut last = u64::MAX;
+    for _ in 0..40 {
+        let now = ticks(pid);
+        if now == last {
+            return;
+        }
+        last = now;
+        thread::sleep(Duration::from_millis(500));
+    }
+    panic!("the process never came to rest");
+}
+
+fn assert_idle(pid: u32) {
+    settle(pid);
+    let before = ticks(pid);
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(ticks(pid) - before, 0, "ticks of 10 ms in 2 s of waiting");
+}
+
+#[test]
+fn a_silent_server_costs_nothing() {
+    let (place, server) = place([openai::stalled("and now I think")]);
+    let running = place.start(place.command(&["-p", "go"]));
+    server.wait(1);
+    assert_idle(running.id());
+    running.signal(15);
+    let _ = running.finish().ended_with(143);
+}
+
+#[test]
+fn a_silent_command_costs_nothing() {
+    let (place, server) =
+        place([openai::calls(&[("c1", "bash", json!({"command": "echo begun; sleep 60"}))])]);
+    let running = place.start(place.command(&["-p", "go"]));
+    server.wait(1);
+    assert_idle(running.id());
+    running.signal(15);
+    let _ = running.finish().ended_with(143);
+}

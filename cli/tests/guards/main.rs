@@ -1,0 +1,20 @@
+//! Budgets that hold on a loaded machine (spec 70 §6.1): system calls, growth, idleness. Ceilings of memory are in `memory.rs`,
+//! a process of its own.
+//!
+//! They run against the binary that the tests build, without optimisation as a rule. Each limit leaves room for that
+//! and names the target of the optimised binary.
+
+mod calls;
+mod growth;
+mod idle;
+
+use tau_tests::program::Sandbox;
+use tau_tests::server::{Reply, Server};
+
+const TAU: &str = env!("CARGO_BIN_EXE_tau");
+
+fn place(script: impl IntoIterator<Item = Reply>) -> (Sandbox, Server) {
+    let (place, server) = (Sandbox::new(TAU), Server::start(script));
+    place.configure(&server);
+    (place, server)
+}
