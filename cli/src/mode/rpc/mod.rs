@@ -88,7 +88,7 @@ impl Rpc {
         let hub = Hub::new(boot, clock.now());
         let engine = Engine::new(hub, clock, handlers, Box::new(records.clone()))
             .map_err(|e| format!("the engine cannot begin: {e}"))?;
-        signals.listen(engine.waker().writer()).map_err(|e| format!("signals cannot be handled: {e}"))?;
+        signals.listen(&engine.waker()).map_err(|e| format!("signals cannot be handled: {e}"))?;
         // What is due at once (the header of an empty file) is written.
         engine.with_mut(|_| {});
         if let Some(name) = name {
