@@ -6,6 +6,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use serde_json::Value;
+use tau_core::entropy::Entropy;
 
 /// Larger inputs slow the fuzzer down and teach it little.
 const MAX_BYTES: usize = 1200;
@@ -27,6 +28,9 @@ const SOURCES: &[Source] = &[
     }),
     ("partial_json", "providers/partial-json", |case| with_split(chunks(&case["input"]["chunks"])?)),
     ("partial_json", "providers/repair-json", |case| with_split(case["input"].as_str()?.into())),
+    ("frontmatter", "tools/frontmatter", |case| Some(case["input"]["text"].as_str()?.into())),
+    ("settings_jsonc", "config/jsonc", |case| Some(case["input"].as_str()?.into())),
+    ("settings_jsonc", "config/settings-merge", |case| Some(case["input"]["global"].as_str()?.into())),
     ("session_reader", "sessions/malformed-files", file),
     ("session_reader", "sessions/leaf-tree-labels", file),
 ];
@@ -65,14 +69,29 @@ fn main() -> io::Result<()> {
     for (target, vectors, input) in SOURCES {
         let text = fs::read_to_string(root.join("../tests/vectors").join(format!("{vectors}.json")))?;
         let doc = tau_core::json::parse(&text).map_err(io::Error::other)?;
-        let folder = root.join("corpus").join(target);
-        fs::create_dir_all(&folder)?;
         let cases = doc["cases"].as_array().into_iter().flatten();
-        for bytes in cases.filter_map(input).filter(|bytes| bytes.len() <= MAX_BYTES).take(MAX_FILES) {
-            let mut hasher = DefaultHasher::new();
-            bytes.hash(&mut hasher);
-            fs::write(folder.join(format!("{:016x}", hasher.finish())), bytes)?;
-        }
+        store(
+            root,
+            target,
+            cases.filter_map(input).filter(|bytes| bytes.len() <= MAX_BYTES).take(MAX_FILES),
+        )?;
+    }
+    store(root, "hub_ops", (0..MAX_FILES).map(dice))
+}
+
+/// Choices for the simulated world: longer and longer rows of numbers.
+fn dice(n: usize) -> Vec<u8> {
+    let mut rng = Entropy::new([n as u8; 32]);
+    (0..n * 12).map(|_| rng.below(256) as u8).collect()
+}
+
+fn store(root: &Path, target: &str, inputs: impl Iterator<Item = Vec<u8>>) -> io::Result<()> {
+    let folder = root.join("corpus").join(target);
+    fs::create_dir_all(&folder)?;
+    for bytes in inputs {
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        fs::write(folder.join(format!("{:016x}", hasher.finish())), bytes)?;
     }
     Ok(())
 }

@@ -13,7 +13,10 @@ use tau_core::provider::{BodyEnd, ModelRequest, RequestOptions, StreamEvent, enc
 
 const API: &str = "anthropic-messages";
 
-fn decode<'a>(model: &Arc<Model>, pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<StreamEvent>, AssistantMessage) {
+fn decode<'a>(
+    model: &Arc<Model>,
+    pieces: impl Iterator<Item = &'a [u8]>,
+) -> (Vec<StreamEvent>, AssistantMessage) {
     let mut decoder = encoder(API).expect("the protocol").decoder(model, 1);
     let mut events = Vec::new();
     for piece in pieces {
@@ -48,8 +51,13 @@ fuzz_target!(|data: &[u8]| {
     let credential = Credential { api_key: Some("key".into()), ..Credential::default() };
     let messages = [Message::user("go", Vec::new(), 1), Message::Assistant(reply)].map(Arc::new);
     let options = RequestOptions::default();
-    let request =
-        ModelRequest { model: &model, messages: &messages, options: &options, credential: &credential, now_ms: 1 };
+    let request = ModelRequest {
+        model: &model,
+        messages: &messages,
+        options: &options,
+        credential: &credential,
+        now_ms: 1,
+    };
     let made = encoder(API).expect("the protocol").encode(&request).expect("a request");
     serde_json::from_slice::<serde_json::Value>(&made.body).expect("a JSON body");
 });
