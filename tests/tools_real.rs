@@ -144,6 +144,16 @@ fn case_72_exact_names_first() {
 }
 
 #[test]
+fn case_79_patterns_are_no_options() {
+    let place = Place::new();
+    fs::write(place.path("help.txt"), bug("79-grep-pattern-starts-with-dash", "help.txt")).expect("file");
+    let call = serde_json::from_str(&bug("79-grep-pattern-starts-with-dash", "call.json")).expect("JSON");
+    let output = place.tool("grep", call);
+    let text = text_of(&output);
+    assert!(!output.is_error && text.contains("--jobs N") && text.contains("quiet"), "{text}");
+}
+
+#[test]
 fn case_81_special_files() {
     let place = Place::new();
     place.set_up("81-read-special-file");

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 use tau_core::fault::{FaultKind, IoFault};
@@ -83,6 +84,29 @@ fn gitignore_without_a_repository() {
     tree(dir.path(), &["node_modules/x/i.js", "src/a.js", ".gitignore=node_modules/\n"]);
     both(dir.path(), &[".gitignore", "src/a.js"]);
     both(&dir.path().join("src"), &["a.js"]);
+}
+
+/// Bugs 74, 76, 77: what a listing of the tree of `setup.sh` shows.
+#[test]
+fn bug_cases() {
+    let bugs = Path::new(env!("CARGO_MANIFEST_DIR")).join("bugs");
+    let mut count = 0;
+    for case in fs::read_dir(bugs).unwrap().flatten().map(|entry| entry.path()) {
+        let Ok(query) = fs::read(case.join("query.json")) else { continue };
+        let query: Value = serde_json::from_slice(&query).unwrap();
+        let expected: Value = serde_json::from_slice(&fs::read(case.join("expected.json")).unwrap()).unwrap();
+        let dir = TempDir::new().unwrap();
+        let mut shell = Command::new("sh");
+        assert!(shell.arg(case.join("setup.sh")).current_dir(dir.path()).status().unwrap().success());
+        for b in all() {
+            let root = dir.path().join(query["root"].as_str().unwrap());
+            let mut found = find(&b, &root, "*", 100).unwrap().0;
+            found.retain(|path| !path.ends_with('/') && !path.starts_with('.'));
+            assert_eq!(Value::from(found), expected["expect"]["files"], "{} {}", b.name, case.display());
+        }
+        count += 1;
+    }
+    assert!(count >= 3);
 }
 
 #[test]

@@ -11,6 +11,10 @@ use tau_tests::tool_files::OneFile;
 /// Runs `call.json` on `before.bin`, or on each text file of the folder; the number of files checked.
 pub fn check(folder: &Path, case: &Value, call: &[u8]) -> Result<usize, String> {
     let call: Value = serde_json::from_slice(call).map_err(|e| e.to_string())?;
+    // Calls of other tools are tried on the real system.
+    if call["edits"].is_null() && call["oldText"].is_null() {
+        return Ok(0);
+    }
     let mut checked = 0;
     for entry in fs::read_dir(folder).map_err(|e| e.to_string())?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -48,7 +48,11 @@ pub fn check(folder: &Path, case: &Value, bytes: &[u8]) -> Result<usize, String>
         let made = encoder.encode(&request).map_err(|fault| fault.message)?;
         let body: Value = serde_json::from_slice(&made.body).map_err(|e| e.to_string())?;
         let turns = outline(&body);
-        rules(&turns).map_err(|why| format!("{api}: {why} in {body}"))?;
+        let again = provider::encoder(api).and_then(|mut encoder| encoder.encode(&request).ok());
+        if again.is_none_or(|again| again.body != made.body) {
+            return Err(format!("{api}: the same history gives another request"));
+        }
+        rules(api, &turns).map_err(|why| format!("{api}: {why} in {body}"))?;
         if model
             .compat
             .as_ref()
@@ -151,7 +155,8 @@ fn outline(body: &Value) -> Vec<Turn> {
 }
 
 /// What endpoints demand: ids unique and in their alphabet, each call answered once directly after it, no blank text.
-fn rules(turns: &[Turn]) -> Result<(), String> {
+fn rules(api: &str, turns: &[Turn]) -> Result<(), String> {
+    let marks = if api == "anthropic-messages" { "_-" } else { "_-.:" };
     let mut seen = BTreeSet::new();
     let mut open: BTreeSet<&str> = BTreeSet::new();
     for turn in turns {
@@ -167,7 +172,7 @@ fn rules(turns: &[Turn]) -> Result<(), String> {
             return Err(format!("{open:?} have no result"));
         }
         for id in &turn.calls {
-            let in_alphabet = id.chars().all(|c| c.is_ascii_alphanumeric() || "_-.:".contains(c));
+            let in_alphabet = id.chars().all(|c| c.is_ascii_alphanumeric() || marks.contains(c));
             if id.is_empty() || id.len() > 64 || !in_alphabet {
                 return Err(format!("the id {id:?}"));
             }

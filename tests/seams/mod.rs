@@ -2,9 +2,13 @@
 
 mod edit;
 mod history;
+mod lines;
 mod replay;
+mod session;
+mod skills;
 mod stream;
 mod surrogates;
+mod values;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,18 +20,24 @@ pub fn check(folder: &Path, case: &Value) -> Result<usize, String> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(folder).map_err(|e| e.to_string())?.flatten().map(|entry| entry.path()).collect();
     files.sort();
-    let mut checked = replay::check(folder)? + surrogates::check(folder)?;
+    let mut checked = replay::check(folder)?
+        + surrogates::check(folder)?
+        + stream::check_generated(folder, case)?
+        + skills::check(&files, case)?;
     for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let bytes = fs::read(&file).unwrap_or_default();
-        let count = if name.ends_with(".sse") || name.ends_with(".html") {
-            stream::check(folder, case, &bytes)
-        } else if name == "call.json" {
-            edit::check(folder, case, &bytes)
-        } else if name.ends_with(".json") && name != "expected.json" {
-            history::check(folder, case, &bytes)
-        } else {
-            Ok(0)
+        let extension = name.rsplit('.').next().unwrap_or_default();
+        let count = match (name.as_str(), extension) {
+            ("expected.json", _) => Ok(0),
+            ("call.json", _) => edit::check(folder, case, &bytes),
+            ("cwd.json", _) => values::working_directories(case, &bytes),
+            ("settings.json", _) => values::settings(&bytes),
+            ("stdin.jsonl", _) => lines::check(case, &bytes),
+            (_, "sse" | "html") => stream::check(folder, case, &bytes),
+            (_, "jsonl") if case["area"] == "session" => session::check(&name, case, &bytes),
+            (_, "json") => history::check(folder, case, &bytes),
+            _ => Ok(0),
         };
         checked += count.map_err(|why| format!("{name}: {why}"))?;
     }

@@ -10,6 +10,8 @@ use tau_core::model::Model;
 use tau_core::provider::{self, BodyEnd};
 use tau_tests::compare::same;
 
+const HOST: &str = "models.example";
+
 /// Decodes a body whole, byte by byte, and at the offsets of `splits.json`; compares with `expect`.
 pub fn check(folder: &Path, case: &Value, body: &[u8]) -> Result<usize, String> {
     let text = String::from_utf8_lossy(body);
@@ -25,7 +27,8 @@ pub fn check(folder: &Path, case: &Value, body: &[u8]) -> Result<usize, String> 
     let mut checked = 0;
     for api in apis {
         let Some(encoder) = provider::encoder(api) else { continue };
-        let model = Arc::new(Model { id: "m".into(), api: (*api).into(), ..Model::default() });
+        let base_url = format!("http://{HOST}/v1");
+        let model = Arc::new(Model { id: "m".into(), api: (*api).into(), base_url, ..Model::default() });
         let decode = |pieces: &mut dyn Iterator<Item = &[u8]>| {
             let mut decoder = encoder.decoder(&model, 1);
             let mut events = Vec::new();
@@ -44,9 +47,38 @@ pub fn check(folder: &Path, case: &Value, body: &[u8]) -> Result<usize, String> 
             }
         }
         compare(&case["expect"], &whole.1).map_err(|why| format!("{api}: {why}"))?;
+        if text.trim_start().starts_with('<') {
+            names_the_page(&whole.1).map_err(|why| format!("{api}: {why}"))?;
+        }
         checked += 1;
     }
     Ok(checked)
+}
+
+/// A page instead of a reply: the failure tells from where and what it is, not all of it.
+fn names_the_page(reply: &AssistantMessage) -> Result<(), String> {
+    let error = reply.error_message.as_deref().unwrap_or_default();
+    let good = error.contains(HOST) && error.contains("html") && error.len() < 500;
+    if good { Ok(()) } else { Err(format!("the failure {error:?}")) }
+}
+
+/// A case that only tells the length of a text: one event that long, in pieces of 16 KiB.
+pub fn check_generated(folder: &Path, case: &Value) -> Result<usize, String> {
+    let Some(length) = case["expect"]["textLength"].as_u64() else { return Ok(0) };
+    if folder.join("body.sse").exists() {
+        return Ok(0);
+    }
+    let text = "A".repeat(usize::try_from(length).map_err(|e| e.to_string())?);
+    let chunk = |delta: &Value, finish: &Value| json!({"object": "chat.completion.chunk", "choices": [{"delta": delta, "finish_reason": finish}]});
+    let (begin, end) = (chunk(&json!({"content": text}), &Value::Null), chunk(&json!({}), &json!("stop")));
+    let body = format!("data: {begin}\n\ndata: {end}\n\ndata: [DONE]\n\n");
+    let encoder = provider::encoder("openai-completions").ok_or("no encoder")?;
+    let mut decoder = encoder.decoder(&Arc::new(Model::default()), 1);
+    let mut events = Vec::new();
+    body.as_bytes().chunks(16 << 10).for_each(|piece| decoder.on_bytes(piece, &mut events));
+    decoder.on_end(BodyEnd::Complete, &mut events);
+    compare(&case["expect"], &decoder.take())?;
+    Ok(1)
 }
 
 /// All offsets in `splits.json`, however they are nested.

@@ -1,15 +1,43 @@
-//! `arguments.json`: argument text of a call with half a surrogate pair in it.
+//! Half a surrogate pair: `arguments.json` is the argument text of a call, `session-line.jsonl` a stored record.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
+use tau_core::json::Writer;
 use tau_core::model::Model;
 use tau_core::provider::{self, BodyEnd};
+use tau_core::session::{Want, open};
+
+/// The files of the folder that are there.
+pub fn check(folder: &Path) -> Result<usize, String> {
+    Ok(arguments(folder)? + stored(folder)?)
+}
+
+/// The record after a header and a first entry is read and can be sent; 0 without the file.
+fn stored(folder: &Path) -> Result<usize, String> {
+    let Ok(line) = fs::read_to_string(folder.join("session-line.jsonl")) else { return Ok(0) };
+    let time = "2026-09-02T02:26:29.000Z";
+    let header = json!({"type": "session", "version": 3, "id": "s", "timestamp": time, "cwd": "/"});
+    let first = json!({"type": "message", "id": "e1", "parentId": null, "timestamp": time,
+        "message": {"role": "user", "content": "first", "timestamp": 1}});
+    let file = format!("{header}\n{first}\n{line}");
+    let (session, _) =
+        open(file.as_bytes(), "/s.jsonl".into(), "/", Want::Everything).map_err(|e| e.to_string())?;
+    let messages = &session.context().messages;
+    if messages.len() != 2 {
+        return Err(format!("{} messages are left of two", messages.len()));
+    }
+    let mut writer = Writer::new();
+    messages[1].write(&mut writer);
+    let sent: serde_json::Value = serde_json::from_str(writer.as_str()).map_err(|e| e.to_string())?;
+    let texts = sent["content"].to_string().replace('\u{fffd}', "");
+    if texts.contains("cut ") { Ok(1) } else { Err(format!("content {texts}")) }
+}
 
 /// Streams the text as arguments, and once more as content; 0 without the file.
-pub fn check(folder: &Path) -> Result<usize, String> {
+fn arguments(folder: &Path) -> Result<usize, String> {
     let Ok(arguments) = fs::read_to_string(folder.join("arguments.json")) else { return Ok(0) };
     let chunk =
         |delta: serde_json::Value| json!({"choices": [{"delta": delta, "finish_reason": "tool_calls"}]});

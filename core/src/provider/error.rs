@@ -9,10 +9,12 @@ use alloc::string::{String, ToString};
 use crate::fault::{FaultKind, IoFault};
 use crate::json::Value;
 use crate::model::Model;
-use crate::op::Headers;
+use crate::op::{Headers, host_of};
 
 /// Longest text taken from a body, characters.
 const MAX_BODY: usize = 4000;
+/// Longest excerpt of something that is no answer at all, characters.
+const EXCERPT: usize = 200;
 /// A page up to this size is shown as it is, bytes.
 const SHORT_PAGE: usize = 200;
 
@@ -101,6 +103,28 @@ fn html_words(html: &str) -> String {
     }
     let words = text.split_whitespace().collect::<alloc::vec::Vec<_>>().join(" ");
     format!("HTML page instead of an API answer: {words}")
+}
+
+/// Why a body without a single event is no reply: it is a page, a plain JSON answer, or nothing. Names the host.
+#[must_use]
+pub fn no_stream_message(model: &Model, body: &str) -> String {
+    let host = host_of(&model.base_url);
+    let body = body.trim();
+    if body.is_empty() {
+        return format!("the stream of {host} ended without any event");
+    }
+    if let Some(words) = serde_json::from_str::<Value>(body).ok().as_ref().and_then(service_words) {
+        return format!("{host} ended without an event stream and said: {}", clean(&words));
+    }
+    let kind = if body.starts_with('<') { "text/html or XML" } else { "no text/event-stream" };
+    format!("{host} ended without an event stream; the body is {kind}: {}", excerpt(body))
+}
+
+/// The beginning of a foreign text, fit for a message.
+#[must_use]
+pub fn excerpt(text: &str) -> String {
+    let end = text.char_indices().nth(EXCERPT).map(|(end, _)| end);
+    clean(end.and_then(|end| text.get(..end)).unwrap_or(text))
 }
 
 /// Makes foreign text fit for a message: length capped, control characters gone, credentials masked.

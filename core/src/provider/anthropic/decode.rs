@@ -16,7 +16,7 @@ use crate::json::{self, Map, Value};
 use crate::message::{AssistantMessage, Block, StopReason, TextBlock, ThinkingBlock, ToolCall};
 use crate::model::Model;
 use crate::provider::assemble::Assembler;
-use crate::provider::error::{ABORTED, clean, service_words, stream_fault_message};
+use crate::provider::error::{ABORTED, clean, no_stream_message, service_words, stream_fault_message};
 use crate::provider::stop::{self, Stop};
 use crate::provider::{BodyEnd, Decoder, StreamEvent, cost};
 use crate::wire::sse::{SseDecoder, SseEvent};
@@ -317,12 +317,7 @@ impl Reply {
         if self.begun {
             return "The stream ended before message_stop.".into();
         }
-        let words = clean(stray.trim());
-        if words.is_empty() {
-            "The stream ended without any reply.".into()
-        } else {
-            format!("The stream ended without any reply; the service sent something else: {words}")
-        }
+        no_stream_message(&self.model, stray)
     }
 }
 

@@ -14,7 +14,6 @@ use super::halves::{self, Halves};
 use crate::json::{self, Value, Writer};
 use crate::message::{AssistantMessage, Block, StopReason, TextBlock, ThinkingBlock, ToolCall, Usage};
 use crate::model::Model;
-use crate::op::host_of;
 use crate::provider::assemble::Assembler;
 use crate::provider::stop::{self, Stop};
 use crate::provider::{BodyEnd, Decoder, StreamEvent, cost, error};
@@ -96,7 +95,9 @@ impl Decoder for CompletionsDecoder {
             BodyEnd::Complete => {
                 self.sse.finish(&mut |event| reply.on_event(event, out));
                 if !self.reply.any_event {
-                    return self.reply.fail(no_stream(&self.reply.model, &self.sse.stray()), out);
+                    return self
+                        .reply
+                        .fail(error::no_stream_message(&self.reply.model, &self.sse.stray()), out);
                 }
                 self.reply.finish(out);
             }
@@ -150,7 +151,7 @@ impl Reply {
                 }
             }
             Err(_) => {
-                let excerpt = error::clean(head(data, 200));
+                let excerpt = error::excerpt(data);
                 self.fail(format!("the service sent an event that is not valid JSON: {excerpt}"), out);
             }
         }
@@ -405,25 +406,6 @@ fn is_truthy(value: &Value) -> bool {
         Value::String(text) => !text.is_empty(),
         Value::Array(_) | Value::Object(_) => true,
     }
-}
-
-/// A body without a single event: a page, a plain JSON answer, nothing.
-fn no_stream(model: &Model, stray: &str) -> String {
-    let host = host_of(&model.base_url);
-    let stray = stray.trim();
-    if stray.is_empty() {
-        return format!("the stream of {host} ended without any event");
-    }
-    if let Some(words) = serde_json::from_str::<Value>(stray).ok().as_ref().and_then(error::service_words) {
-        return format!("{host} ended without an event stream and said: {}", error::clean(&words));
-    }
-    let kind = if stray.starts_with('<') { "text/html or XML" } else { "no text/event-stream" };
-    let excerpt = error::clean(head(stray, 200));
-    format!("{host} ended without an event stream; the body is {kind}: {excerpt}")
-}
-
-fn head(text: &str, chars: usize) -> &str {
-    text.char_indices().nth(chars).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
 /// Tokens and cost of a usage object.

@@ -1,12 +1,5 @@
-//! The bug cases about session files: `bugs/NN-slug/*.jsonl` against `expected.json`.
-//!
-//! `TAU_BUGS=DIR` runs another folder of the same format. Every file is read whole, byte by byte, and by what its
-//! last entry needs; then an entry is appended and the file must read well again.
+//! Session files, damaged or not, and what a reader must find in them.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
-
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -16,55 +9,23 @@ use tau_core::message::Message;
 use tau_core::now::Wall;
 use tau_core::session::{EntryBody, Reader, Session, Want, open};
 
-fn folder() -> PathBuf {
-    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("bugs");
-    std::env::var_os("TAU_BUGS").map_or_else(own, PathBuf::from)
-}
-
-#[test]
-fn session_files() {
-    let mut folders: Vec<PathBuf> =
-        fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    folders.sort();
-    let mut failures = Vec::new();
-    let mut count = 0;
-    for folder in folders {
-        let Ok(text) = fs::read_to_string(folder.join("expected.json")) else { continue };
-        let expected: Value = serde_json::from_str(&text).unwrap();
-        if expected["area"] != "session" {
-            continue;
-        }
-        let mut files: Vec<PathBuf> =
-            fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-        files.retain(|path| path.extension().is_some_and(|e| e == "jsonl"));
-        files.sort();
-        for file in files {
-            count += 1;
-            if let Err(why) = check(&file, &expected) {
-                failures.push(format!("{}: {why}", file.display()));
-            }
-        }
-    }
-    assert!(count > 0, "no cases in {}", folder().display());
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-}
-
-fn check(file: &Path, expected: &Value) -> Result<(), String> {
-    let bytes = fs::read(file).map_err(|e| e.to_string())?;
-    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let expect = expected["expect"].get(name).unwrap_or_else(|| &expected["expect"]);
-    let mut session = read(&bytes, Want::Everything)?;
+/// Reads the file whole, byte by byte, and by what its last entry needs; then an entry is appended and the file must
+/// read well again. `expect` may hold values for this file under its name.
+pub fn check(name: &str, case: &Value, bytes: &[u8]) -> Result<usize, String> {
+    let expect = case["expect"].get(name).unwrap_or(&case["expect"]);
+    let mut session = read(bytes, Want::Everything)?;
     compare("ids", expect, &session.tree().slots().map(|slot| session.tree().id(slot)).collect())?;
     compare("leaf", expect, &session.leaf_id().into())?;
     let path = session.tree().path(session.tree().leaf());
     compare("branch", expect, &path.into_iter().map(|slot| session.tree().id(slot)).collect())?;
     compare("text0", expect, &first_text(&session).into())?;
-    let lazy = read(&bytes, Want::Context)?;
+    let lazy = read(bytes, Want::Context)?;
     if lazy.context().messages != session.context().messages || lazy.leaf_id() != session.leaf_id() {
         return Err("reading only what is needed gives another context".into());
     }
     sendable(&session)?;
-    appendable(&mut session, &bytes)
+    appendable(&mut session, bytes)?;
+    Ok(1)
 }
 
 /// Reads in single bytes, and again in one piece.
