@@ -126,10 +126,12 @@ impl Runner {
 /// Aborts the run and waits until it has ended and is stored. When that takes too long, or a signal comes beyond
 /// those to be ignored, what was started is killed and the process ends at once.
 pub fn wind_down(engine: &Engine<Hub>, signals: &Signals, code: u8, ignored_signals: u8) {
-    thread::spawn(move || {
+    let watchdog = move || {
         thread::sleep(ABORT_LIMIT);
         leave(code);
-    });
+    };
+    // Without a thread for it only a further signal ends a run that hangs.
+    let _ = thread::Builder::new().name("tau-abort".into()).spawn(watchdog);
     if !engine.command_within(Command::Abort, ABORT_LIMIT) {
         leave(code);
     }

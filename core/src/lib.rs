@@ -5,8 +5,7 @@
 //! [`input::Input`] together with the time. A backend is a short loop around [`hub`].
 //!
 //! Rooms, each the only owner of its state: **Desk** ([`harness`]), **Loop** ([`agent`]), **Wire**
-//! ([`provider`]), **Bench** ([`tools`]), **Archive** ([`session`]), **Vault** ([`auth`]), **Press**
-//! ([`compaction`]).
+//! ([`provider`]), **Bench** ([`tools`]), **Archive** ([`session`]), **Vault** ([`auth`]).
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(
@@ -20,7 +19,6 @@ extern crate alloc;
 
 pub mod agent;
 pub mod auth;
-pub mod compaction;
 pub mod convert;
 pub mod entropy;
 pub mod event;

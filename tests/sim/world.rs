@@ -1,6 +1,6 @@
 //! The world: it holds what the hub asked for and decides what happens when.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -12,6 +12,7 @@ use tau_core::hub::{Boot, Hub, Output};
 use tau_core::ids::OpId;
 use tau_core::input::{Command, Input, QueueMode, Reply};
 use tau_core::json::{self, Writer};
+use tau_core::message::AssistantMessage;
 use tau_core::model::{Model, ThinkingLevel};
 use tau_core::now::{Mono, Now, Wall};
 use tau_core::op::{AppendOp, Credential, Op, Outcome, ProcExit, Stream};
@@ -129,6 +130,7 @@ impl World {
         }
         self.watch.end();
         self.compare_session();
+        self.compare_call_ids();
     }
 
     pub(crate) fn failures(&self) -> &[String] {
@@ -391,6 +393,17 @@ impl World {
             script.push_back(last);
         }
         *pending = Pending::Script(script);
+    }
+
+    /// Whatever the server calls its calls, no id stands for two of them: the results of the later one would be lost.
+    fn compare_call_ids(&mut self) {
+        let context = self.hub.desk().agent().context();
+        let calls = context.iter().filter_map(|m| m.as_assistant()).flat_map(AssistantMessage::tool_calls);
+        let mut seen = BTreeSet::new();
+        let twice: Vec<String> = calls.filter(|call| !seen.insert(&call.id)).map(|c| c.id.clone()).collect();
+        if !twice.is_empty() {
+            self.watch.fail(format!("ids of several calls: {twice:?}"));
+        }
     }
 
     /// Invariant 5: the file, read again, is the session in memory.

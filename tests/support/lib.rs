@@ -1,5 +1,10 @@
 //! Shared pieces of Tau's tests: the vector runner, comparisons of JSON documents, a scripted model
 //! server, and a sandbox to run the program in.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "only tests use this crate; a panic is how they fail"
+)]
 
 pub mod compare;
 pub mod drive;

@@ -1,13 +1,17 @@
 //! Looking for sessions in folders. Nothing is read that the question does not need.
 
+use std::cmp::Reverse;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::time::SystemTime;
 
-use serde_json::Value;
+use tau_core::now::Wall;
 use tau_core::path::{Style, normalize};
 use tau_core::session::Header;
+use tau_core::session::info::{InfoReader, find_header};
+
+const CHUNK: usize = 128 * 1024;
 
 /// A header is found within this many bytes, or not at all (spec 60 §1.7 rule 6).
 const HEADER_LIMIT: u64 = 1 << 20;
@@ -104,7 +108,7 @@ pub(super) fn header(path: &str) -> Option<Header> {
     loop {
         let count = file.read(&mut chunk).ok()?;
         text.extend_from_slice(chunk.get(..count)?);
-        if let Some(found) = first_record(&text, count == 0) {
+        if let Some(found) = find_header(&text, count == 0) {
             return found;
         }
         if count == 0 {
@@ -113,46 +117,25 @@ pub(super) fn header(path: &str) -> Option<Header> {
     }
 }
 
-/// The first record that is JSON decides; blank and broken lines before it are passed over.
-fn first_record(text: &[u8], complete: bool) -> Option<Option<Header>> {
-    let mut lines = text.split(|byte| *byte == b'\n');
-    let unfinished = if complete { None } else { lines.next_back() };
-    let _ = unfinished;
-    lines.find_map(|line| match serde_json::from_slice::<Value>(line).ok()? {
-        Value::Null | Value::Bool(false) => None,
-        value => Some(Header::from_value(value)),
-    })
-}
-
 fn newest_activity(mut paths: Vec<String>) -> Option<String> {
     if paths.len() > 1 {
-        paths.sort_by(|a, b| activity(b).cmp(&activity(a)).then_with(|| b.cmp(a)));
+        paths.sort_by_cached_key(|path| Reverse((activity(path), path.clone())));
     }
     paths.into_iter().next()
 }
 
-/// Time of the newest message of user or model, Unix ms.
-fn activity(path: &str) -> i64 {
-    let bytes = fs::read(path).unwrap_or_default();
-    let times = bytes.split(|byte| *byte == b'\n').filter_map(|line| {
-        let record = serde_json::from_slice::<Value>(line).ok()?;
-        let message = record.get("message")?;
-        let role = message.get("role")?.as_str()?;
-        if matches!(role, "user" | "assistant") { message.get("timestamp")?.as_i64() } else { None }
-    });
-    times.max().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_json_record_decides() {
-        let found = |text: &str| first_record(text.as_bytes(), true).flatten().map(|h| h.id);
-        let header = r#"{"type":"session","id":"x","cwd":"/w"}"#;
-        assert_eq!(found(&format!("\nnot json\n{header}\n")), Some("x".into()));
-        assert_eq!(found(&format!("{{\"type\":\"message\"}}\n{header}\n")), None);
-        assert!(first_record(header.as_bytes(), false).is_none());
+/// Time of the newest message of user or model.
+fn activity(path: &str) -> Option<Wall> {
+    let mut file = BufReader::with_capacity(CHUNK, File::open(path).ok()?);
+    let mut reader = InfoReader::default();
+    loop {
+        let piece = file.fill_buf().ok()?;
+        if piece.is_empty() {
+            break;
+        }
+        reader.feed(piece);
+        let taken = piece.len();
+        file.consume(taken);
     }
+    Some(reader.finish(Wall(0))?.modified)
 }

@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::batch::Batch;
+use super::call_ids::CallIds;
 use super::declare::{Declared, declaration};
 use super::hooks::{HookCall, HookReply, HookSet, TurnChange, TurnDecision};
 use super::queue::Queue;
@@ -360,6 +361,7 @@ impl Agent {
             Task::Request => {
                 let Some(run) = &mut self.run else { return };
                 run.started = false;
+                run.call_ids = CallIds::default();
                 run.waiting = Waiting::Reply;
                 run.push(Step::Out(Out::Request));
             }

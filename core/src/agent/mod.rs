@@ -5,6 +5,7 @@
 //! a request is answered by [`Agent::on_update`] and [`Agent::on_reply`], a call by [`Agent::on_tool_done`].
 
 mod batch;
+mod call_ids;
 mod calls;
 mod declare;
 mod hooks;

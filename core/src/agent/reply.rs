@@ -35,7 +35,18 @@ impl Agent {
         if !run.started {
             return None;
         }
-        let update = message_update(event, partial)?;
+        let mut update = message_update(event, partial)?;
+        match &mut update {
+            // The id of a call may still be on its way when it begins.
+            MessageUpdate::ToolCallStart { id, .. } if id.is_empty() => {}
+            MessageUpdate::ToolCallStart { index, id, .. } => {
+                *id = run.call_ids.name(*index, id, &self.context);
+            }
+            MessageUpdate::ToolCallEnd { index, call } => {
+                call.id = run.call_ids.name(*index, &call.id, &self.context);
+            }
+            _ => {}
+        }
         Some(Event::MessageUpdate { usage: partial.usage, update })
     }
 
@@ -43,6 +54,11 @@ impl Agent {
     pub fn on_reply(&mut self, mut message: AssistantMessage) {
         let Some(run) = self.run.as_mut().filter(|run| run.waiting == Waiting::Reply) else { return };
         message.thinking_level = Some(self.thinking);
+        for (index, block) in message.content.iter_mut().enumerate() {
+            if let Block::ToolCall(call) = block {
+                call.id = run.call_ids.name(index, &call.id, &self.context);
+            }
+        }
         if message.stop_reason == StopReason::Pending {
             // A stream function that gives no reason has failed (spec 30 §1.3 rule 7).
             message.stop_reason = StopReason::Error;

@@ -8,6 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::batch::Batch;
+use super::call_ids::CallIds;
 use super::hooks::TurnDecision;
 use super::machine::Out;
 use crate::message::Message;
@@ -100,6 +101,8 @@ pub(super) struct Run {
     pub(super) had_turn: bool,
     /// The current reply has begun.
     pub(super) started: bool,
+    /// Ids of the calls of the current reply.
+    pub(super) call_ids: CallIds,
     /// The current reply, complete.
     pub(super) reply: Option<Arc<Message>>,
     pub(super) results: Vec<Arc<Message>>,
@@ -122,6 +125,7 @@ impl Run {
             skip_first_poll: false,
             had_turn: false,
             started: false,
+            call_ids: CallIds::default(),
             reply: None,
             results: Vec::new(),
             batch: None,

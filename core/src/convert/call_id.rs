@@ -13,6 +13,12 @@ pub fn sanitize_id(id: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(id.chars().map(|c| if fits(c) { c } else { '_' }).take(max).collect())
 }
 
+/// The part of a call id that protocols see: what comes before `|`.
+#[must_use]
+pub fn wire_id(id: &str) -> &str {
+    id.split_once('|').map_or(id, |(call, _)| call)
+}
+
 /// A short, stable name for a text: two 32-bit lanes over its UTF-16 units, in base 36 without padding.
 #[must_use]
 pub fn short_hash(text: &str) -> String {

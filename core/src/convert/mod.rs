@@ -15,7 +15,7 @@ mod repair;
 mod to_llm;
 mod transform;
 
-pub use call_id::{sanitize_id, short_hash};
+pub use call_id::{sanitize_id, short_hash, wire_id};
 pub use fold::{Fold, ToolChanges, fold, tool_changes};
 pub use memo::Memo;
 pub use repair::repair;

@@ -15,6 +15,7 @@ use hashbrown::HashMap;
 use super::NO_TOOL_OUTPUT;
 use super::memo::{Memo, Pass};
 use super::transform::{answer_to, is_made_up, shell_of};
+use super::wire_id;
 use crate::message::{AssistantMessage, Block, Content, Message, ToolResultMessage, UserMessage};
 
 /// The repaired list. `now_ms` is stamped on made-up results.
@@ -43,11 +44,6 @@ pub(super) fn pair(messages: &[Arc<Message>], now_ms: i64, memo: &mut Memo) -> V
         }
     }
     out
-}
-
-/// The part of a call id that protocols see: what comes before `|`.
-fn wire_id(id: &str) -> &str {
-    id.split_once('|').map_or(id, |(call, _)| call)
 }
 
 /// Where each call stands and which result answers it, as indexes into the list.

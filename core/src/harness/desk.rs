@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::prompt_state::{self, Sections};
-use crate::agent::{Agent, AgentConfig, Out, Refusal};
+use crate::agent::{Agent, AgentConfig, HookSet, Out, Refusal};
 use crate::entropy::Entropy;
 use crate::event::Event;
 use crate::fault::Fault;
@@ -33,7 +33,7 @@ pub struct DeskBoot {
     pub tools: Vec<Arc<Tool>>,
     /// The system prompt.
     pub prompt: Sections,
-    /// How runs behave.
+    /// How runs behave. Its hooks are not asked.
     pub config: AgentConfig,
     /// Delivery of steering messages.
     pub steering_mode: QueueMode,
@@ -118,7 +118,9 @@ impl Desk {
     /// thinking level if its branch has none (spec 60 §1.6 rule 5).
     pub fn new(boot: DeskBoot, cx: &mut Cx<'_>) -> Self {
         let thinking = boot.model.clamp(boot.thinking);
-        let mut agent = Agent::new(boot.config, boot.model, thinking);
+        // Nobody here answers hooks: a run that asks one would wait for ever.
+        let config = AgentConfig { hooks: HookSet::default(), ..boot.config };
+        let mut agent = Agent::new(config, boot.model, thinking);
         agent.set_context(boot.session.context().messages.clone());
         agent.set_tools(boot.tools);
         agent.steering.mode = boot.steering_mode;

@@ -306,10 +306,6 @@ impl Hub {
         if let Next::Start(op) = next {
             let id = self.ops.start(Owner::Request, Lane::Free, op);
             self.wire.sent(id);
-            if self.desk.agent().is_aborted() {
-                self.wire.abort();
-                self.ops.cancel(id);
-            }
         }
     }
 

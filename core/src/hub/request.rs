@@ -141,10 +141,11 @@ impl Wire {
                 Reply::Done(Outcome::Secret(Ok(credential))) => return self.send(&credential, context, now),
                 Reply::Done(Outcome::Secret(Err(reason))) => self.fail(reason, now),
                 Reply::Failed(fault) => self.fail_io(&fault, now),
+                reply if reply.is_last() => self.fail("The credentials could not be looked up.".into(), now),
                 _ => {}
             },
             Stage::Sent { op } if *op == id => match reply {
-                Reply::Head { status, headers } => self.head(id, status, headers, now),
+                Reply::Head { status, headers } => self.head(id, status, headers),
                 Reply::Failed(fault) => self.fail_io(&fault, now),
                 Reply::Done(_) => self.fail_io(
                     &IoFault::new(FaultKind::Reset, "the connection closed before an answer came"),
@@ -183,6 +184,10 @@ impl Wire {
 
     fn send(&mut self, credential: &Credential, context: &[Arc<Message>], now: Now) -> Next {
         let Some(exchange) = &mut self.exchange else { return Next::Wait };
+        if exchange.aborted {
+            self.fail(error::ABORTED.into(), now);
+            return Next::Wait;
+        }
         let mut messages = convert::to_llm(context, &mut self.memo);
         if self.images_blocked {
             messages = convert::block_images(&messages, &mut self.memo);
@@ -212,7 +217,7 @@ impl Wire {
         self.end_body(BodyEnd::Complete, now);
     }
 
-    fn head(&mut self, id: OpId, status: u16, headers: Headers, now: Now) {
+    fn head(&mut self, id: OpId, status: u16, headers: Headers) {
         let Some(exchange) = &mut self.exchange else { return };
         exchange.stage = match &self.encoder {
             Some((_, encoder)) if (200..300).contains(&status) => {
@@ -221,7 +226,6 @@ impl Wire {
             }
             _ => Stage::Refused { op: id, status, headers, body: Vec::new() },
         };
-        let _ = now;
     }
 
     /// After the terminal event the rest of the body gets a moment to arrive.

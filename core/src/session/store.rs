@@ -241,14 +241,14 @@ impl Session {
             file.len = None;
         } else {
             file.len = file.len.map(|len| len.saturating_sub(own));
-            // Part of it may be in the file; an empty line does no harm.
-            file.torn = true;
+            // Part of it may be in the file, if there is one; an empty line does no harm.
+            file.torn = file.len.is_some();
         }
         if lines.first() == Some(&b'\n') {
             lines.remove(0);
         }
-        lines.append(&mut file.waiting);
-        file.waiting = lines;
+        // What waits already failed before these lines were tried.
+        file.waiting.append(&mut lines);
     }
 
     /// Takes in complete lines that another writer appended. They get a place in the tree; the leaf stays.
@@ -384,4 +384,35 @@ fn unknown_entry(id: &str) -> Fault {
 pub fn file_name(header: &Header) -> String {
     let time = header.timestamp.replace([':', '.'], "-");
     alloc::format!("{time}_{}.jsonl", header.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Message;
+
+    fn said(session: &mut Session, rng: &mut Entropy, text: &str) -> AppendOp {
+        let body = EntryBody::Message(Arc::new(Message::user(text, Vec::new(), 1)));
+        session.append(body, Wall(1), rng).unwrap().op.unwrap()
+    }
+
+    #[test]
+    fn lines_of_failed_writes_keep_their_order() {
+        let header = Header::new("s".into(), Wall(0), "/w".into(), None);
+        let (mut session, mut rng) = (Session::new(header, Some("/s.jsonl".into())), Entropy::new([1; 32]));
+        let lost = ["one", "two", "three"].map(|text| said(&mut session, &mut rng, text));
+        for op in lost {
+            session.append_failed(op);
+        }
+        assert!(session.is_dirty());
+        let op = said(&mut session, &mut rng, "four");
+        assert!(op.create && op.expect_len.is_none());
+        let text = core::str::from_utf8(&op.bytes).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let marks = [r#""type":"session""#, "one", "two", "three", "four"];
+        assert_eq!(lines.len(), marks.len());
+        assert!(lines.iter().zip(marks).all(|(line, mark)| line.contains(mark)), "{text}");
+        session.appended(op.bytes.len() as u64);
+        assert!(!session.is_dirty() && session.is_stored());
+    }
 }

@@ -4,6 +4,8 @@ use alloc::borrow::Cow;
 use alloc::string::String;
 use core::str;
 
+const REPLACEMENT: &str = "\u{fffd}";
+
 /// Decodes a whole buffer; borrows when it is valid.
 ///
 /// The same result as [`String::from_utf8_lossy`], but valid text is checked many bytes a step.
@@ -36,15 +38,25 @@ impl Utf8Decoder {
 
     /// Decodes a piece and appends the text to `out`.
     pub fn push(&mut self, bytes: &[u8], out: &mut String) {
-        let mut rest = self.complete(bytes, out);
+        self.push_with(bytes, &mut |text| out.push_str(text));
+    }
+
+    /// Decodes a piece and hands on its text in runs, none of them empty.
+    pub fn push_with(&mut self, bytes: &[u8], emit: &mut impl FnMut(&str)) {
+        let mut rest = self.complete(bytes, emit);
         loop {
             match str::from_utf8(rest) {
-                Ok(text) => return out.push_str(text),
+                Ok("") => return,
+                Ok(text) => return emit(text),
                 Err(error) => {
                     let (valid, tail) = rest.split_at(error.valid_up_to());
-                    out.push_str(str::from_utf8(valid).unwrap_or_default());
+                    if let Ok(text) = str::from_utf8(valid)
+                        && !text.is_empty()
+                    {
+                        emit(text);
+                    }
                     let Some(skip) = error.error_len() else { return self.keep(tail) };
-                    out.push(char::REPLACEMENT_CHARACTER);
+                    emit(REPLACEMENT);
                     rest = tail.get(skip..).unwrap_or_default();
                 }
             }
@@ -53,9 +65,13 @@ impl Utf8Decoder {
 
     /// End of the stream: an unfinished character becomes U+FFFD.
     pub fn finish(&mut self, out: &mut String) {
-        if self.len > 0 {
-            self.len = 0;
-            out.push(char::REPLACEMENT_CHARACTER);
+        self.finish_with(&mut |text| out.push_str(text));
+    }
+
+    /// As [`finish`](Self::finish), for [`push_with`](Self::push_with).
+    pub fn finish_with(&mut self, emit: &mut impl FnMut(&str)) {
+        if core::mem::take(&mut self.len) > 0 {
+            emit(REPLACEMENT);
         }
     }
 
@@ -65,19 +81,19 @@ impl Utf8Decoder {
     }
 
     /// Adds bytes to the unfinished character until it is whole or broken; returns what is left.
-    fn complete<'a>(&mut self, mut bytes: &'a [u8], out: &mut String) -> &'a [u8] {
+    fn complete<'a>(&mut self, mut bytes: &'a [u8], emit: &mut impl FnMut(&str)) -> &'a [u8] {
         while let (1.., [next, rest @ ..]) = (self.len, bytes) {
             let Some(slot) = self.pending.get_mut(self.len) else { break };
             *slot = *next;
             match str::from_utf8(self.pending.get(..=self.len).unwrap_or_default()) {
                 Ok(text) => {
-                    out.push_str(text);
+                    emit(text);
                     self.len = 0;
                 }
                 Err(error) if error.error_len().is_none() => self.len += 1,
                 Err(_) => {
                     // The kept bytes were a good start, so it is the new byte that breaks them: look at it afresh.
-                    self.finish(out);
+                    self.finish_with(emit);
                     return bytes;
                 }
             }

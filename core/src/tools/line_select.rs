@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 
 use memchr::{memchr, memchr_iter};
 
-use super::lossy::Lossy;
 use crate::op::{ReadText, TextSlice};
+use crate::text::utf8::Utf8Decoder;
 
 /// Bytes from the start of a file that tell images from text (spec 50 §2 step 2).
 pub const SNIFF_BYTES: usize = 4100;
@@ -30,7 +30,7 @@ enum Phase {
 pub struct LineSelect {
     phase: Phase,
     max_lines: Option<u64>,
-    lossy: Lossy,
+    utf8: Utf8Decoder,
     kept: Kept,
     head: Vec<u8>,
     lf_total: u64,
@@ -67,7 +67,7 @@ impl LineSelect {
             any_selected: matches!(phase, Phase::Inside(_)),
             phase,
             max_lines: wanted.max_lines,
-            lossy: Lossy::default(),
+            utf8: Utf8Decoder::new(),
             kept: Kept { keep_lines: wanted.keep_lines, keep_bytes: wanted.keep_bytes, ..Kept::default() },
             head: Vec::new(),
             lf_total: 0,
@@ -113,7 +113,7 @@ impl LineSelect {
         // The LF that ends the last wanted line separates it from the rest and is not selected.
         let wanted = if ended { used.saturating_sub(1) } else { used };
         let kept = &mut self.kept;
-        self.lossy.push(bytes.get(..wanted).unwrap_or_default(), &mut |text| kept.add(text));
+        self.utf8.push_with(bytes.get(..wanted).unwrap_or_default(), &mut |text| kept.add(text));
         self.lf_selected += seen - u64::from(ended);
         self.phase = if ended { Phase::After } else { Phase::Inside(limit.map(|lfs| lfs - seen)) };
         bytes.get(used..).unwrap_or_default()
@@ -123,7 +123,7 @@ impl LineSelect {
     #[must_use]
     pub fn finish(mut self) -> TextSlice {
         let kept = &mut self.kept;
-        self.lossy.finish(&mut |text| kept.add(text));
+        self.utf8.finish_with(&mut |text| kept.add(text));
         if !kept.first_line_done {
             kept.first_line = kept.bytes;
         }

@@ -14,7 +14,6 @@ pub mod host;
 pub mod image_rules;
 mod line_select;
 mod listing;
-mod lossy;
 mod ls;
 mod myers;
 pub mod output;

@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 
 use memchr::{memchr_iter, memrchr};
 
-use super::lossy::Lossy;
 use crate::text::truncate::{CutBy, Limits, Truncation, truncate_tail};
+use crate::text::utf8::Utf8Decoder;
 
 /// Pieces below this size are joined, so that single bytes do not cost a buffer each.
 const SMALL_PIECE: usize = 8192;
@@ -20,7 +20,7 @@ const SMALL_PIECE: usize = 8192;
 #[derive(Debug)]
 pub struct OutputTail {
     limits: Limits,
-    lossy: Lossy,
+    utf8: Utf8Decoder,
     counts: Counts,
     pieces: VecDeque<Vec<u8>>,
     kept: usize,
@@ -55,7 +55,7 @@ impl OutputTail {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            lossy: Lossy::default(),
+            utf8: Utf8Decoder::new(),
             counts: Counts::default(),
             pieces: VecDeque::new(),
             kept: 0,
@@ -67,10 +67,10 @@ impl OutputTail {
     /// Takes the next bytes.
     pub fn push(&mut self, piece: Vec<u8>) {
         let counts = &mut self.counts;
-        if counts.begun && self.lossy.is_clean() && piece.is_ascii() {
+        if counts.begun && !self.utf8.is_pending() && piece.is_ascii() {
             counts.add(&piece);
         } else {
-            self.lossy.push(&piece, &mut |text| counts.add(text.as_bytes()));
+            self.utf8.push_with(&piece, &mut |text| counts.add(text.as_bytes()));
         }
         self.kept += piece.len();
         match self.pieces.back_mut() {
@@ -94,7 +94,7 @@ impl OutputTail {
     /// The stream ended: an unfinished character becomes one replacement.
     pub fn finish(&mut self) {
         let counts = &mut self.counts;
-        self.lossy.finish(&mut |text| counts.add(text.as_bytes()));
+        self.utf8.finish_with(&mut |text| counts.add(text.as_bytes()));
         self.finished = true;
     }
 
@@ -142,12 +142,12 @@ impl OutputTail {
 
     /// The decoded end of the stream, and whether it starts at the start of a line.
     fn window(&self) -> (String, bool) {
-        let (mut lossy, mut text) = (Lossy::default(), String::with_capacity(self.kept));
+        let (mut utf8, mut text) = (Utf8Decoder::new(), String::with_capacity(self.kept));
         for piece in &self.pieces {
-            lossy.push(piece, &mut |part| text.push_str(part));
+            utf8.push(piece, &mut text);
         }
         if self.finished {
-            lossy.finish(&mut |part| text.push_str(part));
+            utf8.finish(&mut text);
         }
         if !self.dropped && text.starts_with('\u{feff}') {
             text.drain(..'\u{feff}'.len_utf8());

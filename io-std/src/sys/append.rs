@@ -1,6 +1,6 @@
 //! Appending lines to a file that others may append to as well: one write each, always from a line's start.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -11,7 +11,8 @@ use rustix::fs::OFlags;
 use tau_core::fault::{FaultKind, IoFault};
 use tau_core::op::{AppendOp, Outcome};
 
-use super::{fault, fs::private_dir};
+use super::fault;
+use super::fs::private_dir;
 
 /// Mode of a new file: it may hold what only its owner should read.
 const FILE_MODE: u32 = 0o600;
@@ -27,7 +28,11 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 pub fn append(op: &AppendOp) -> Result<Outcome, IoFault> {
     if op.create {
         let mut file = create(&op.path)?;
-        file.write_all(&op.bytes).map_err(fault::at(&op.path))?;
+        if let Err(e) = file.write_all(&op.bytes) {
+            // The next try creates it again, which a piece of a file would forbid.
+            let _ = fs::remove_file(&op.path);
+            return Err(fault::at(&op.path)(e));
+        }
         return Ok(Outcome::Appended { len: op.bytes.len() as u64, foreign: false });
     }
     let mut file = options().read(true).open(&op.path).map_err(fault::at(&op.path))?;
