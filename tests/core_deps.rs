@@ -1,4 +1,5 @@
 //! The dependency tree of the core holds no crate that needs std, and no `std` feature of one that could.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeSet;
 use std::process::Command;

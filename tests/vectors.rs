@@ -1,5 +1,5 @@
 //! Every vector of `vectors/`, one test per area.
-
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(unreachable_pub)]
 
 mod runners;

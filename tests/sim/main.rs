@@ -1,6 +1,7 @@
 //! A simulated world around the hub: a map as disk, scripted processes and host tools, a model server that says
 //! random things, a clock that jumps. Seeds choose schedules, faults and commands; the invariants of
 //! `docs/ARCHITECTURE.md` must hold in every run.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod check;
 mod dice;

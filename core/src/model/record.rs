@@ -29,7 +29,7 @@ pub fn to_model(record: &Record) -> Model {
         image_input: input("image"),
         context_window: count(record.get("contextWindow")),
         max_tokens: count(record.get("maxTokens")),
-        rates: rates(record.get("cost")),
+        rates: record.get("cost").map(Rates::of).unwrap_or_default(),
         thinking_levels: map("thinkingLevelMap"),
         headers: headers(record),
         sampling_params: map("samplingParams"),
@@ -52,15 +52,18 @@ fn headers(record: &Record) -> Vec<(String, Option<String>)> {
     pairs.collect()
 }
 
-fn rates(cost: Option<&Value>) -> Rates {
-    let Some(cost) = cost.and_then(Value::as_object) else { return Rates::default() };
-    let tiers = cost.get("tiers").and_then(Value::as_array);
-    Rates {
-        input: rate(cost, "input"),
-        output: rate(cost, "output"),
-        cache_read: rate(cost, "cacheRead"),
-        cache_write: rate(cost, "cacheWrite"),
-        tiers: tiers.into_iter().flatten().filter_map(Value::as_object).map(tier).collect(),
+impl Rates {
+    /// The rates of a `cost` object; what is missing or no number costs nothing.
+    pub(crate) fn of(cost: &Value) -> Self {
+        let Some(cost) = cost.as_object() else { return Self::default() };
+        let tiers = cost.get("tiers").and_then(Value::as_array);
+        Self {
+            input: rate(cost, "input"),
+            output: rate(cost, "output"),
+            cache_read: rate(cost, "cacheRead"),
+            cache_write: rate(cost, "cacheWrite"),
+            tiers: tiers.into_iter().flatten().filter_map(Value::as_object).map(tier).collect(),
+        }
     }
 }
 

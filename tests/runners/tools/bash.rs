@@ -59,7 +59,7 @@ fn check_error(kind: &str, input: &Value, output: &ToolOutput) -> Result<(), Str
         "timeout_too_large" => text.contains("2147483.647"),
         _ => false,
     };
-    (output.is_error && named).then_some(()).ok_or(format!("expected {kind}, got {text}"))
+    (output.is_error && named).then_some(()).ok_or_else(|| format!("expected {kind}, got {text}"))
 }
 
 /// Text = body, note, status: paragraphs.
@@ -81,7 +81,7 @@ fn check_text(expected: &Value, text: &str) -> Result<(), String> {
     }
     let notice = &expected["notice"];
     if !notice.is_null() {
-        let at = rest.rfind("\n\n[").ok_or(format!("no note in {rest:?}"))?;
+        let at = rest.rfind("\n\n[").ok_or_else(|| format!("no note in {rest:?}"))?;
         check_note(notice, &rest[at + 2..])?;
         rest = &rest[..at];
     }
@@ -101,7 +101,7 @@ fn check_note(notice: &Value, note: &str) -> Result<(), String> {
     };
     facts.push("/outputs/".to_owned());
     let all = facts.iter().all(|fact| note.contains(fact));
-    all.then_some(()).ok_or(format!("expected {notice}, got {note}"))
+    all.then_some(()).ok_or_else(|| format!("expected {notice}, got {note}"))
 }
 
 /// Details of the reference; ours also carry how the command ended (D31).

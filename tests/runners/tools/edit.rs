@@ -94,7 +94,9 @@ fn check_error(expected: &Value, file: &str, pairs: &[(String, String)], text: &
     let wanted = match expected["kind"].as_str().unwrap_or_default() {
         "access" => {
             let code = if expected["code"] == json!("ENOENT") { "not_found" } else { "denied" };
-            return (text.contains("f.txt") && text.contains(code)).then_some(()).ok_or(text.to_owned());
+            return (text.contains("f.txt") && text.contains(code))
+                .then_some(())
+                .ok_or_else(|| text.to_owned());
         }
         "invalid_input" => EditError::NoEdits,
         "empty_old_text" => EditError::EmptyOld(at),

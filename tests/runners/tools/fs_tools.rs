@@ -61,7 +61,7 @@ fn check_error(kind: &str, output: &ToolOutput, text: &str, args: &Value, root: 
         "invalid_pattern" => text.contains("pattern"),
         _ => false,
     };
-    (output.is_error && named).then_some(()).ok_or(format!("expected {kind}, got {text}"))
+    (output.is_error && named).then_some(()).ok_or_else(|| format!("expected {kind}, got {text}"))
 }
 
 fn check_notes(notices: &Value, note: &str) -> Result<(), String> {
@@ -74,7 +74,7 @@ fn check_notes(notices: &Value, note: &str) -> Result<(), String> {
         }
     }
     let got = numbers(note);
-    (got == wanted).then_some(()).ok_or(format!("expected {notices}, got {note:?}"))
+    (got == wanted).then_some(()).ok_or_else(|| format!("expected {notices}, got {note:?}"))
 }
 
 /// Entries that decision D32 leaves out.
@@ -150,7 +150,7 @@ fn check_names(expected: &Value, key: &str, lines: &[&str]) -> Result<(), String
         .collect();
     if wanted.is_empty() {
         let said = got.len() == 1 && got[0].contains(' ');
-        return said.then_some(()).ok_or(format!("expected nothing, got {got:?}"));
+        return said.then_some(()).ok_or_else(|| format!("expected nothing, got {got:?}"));
     }
     if key == "paths" {
         wanted.sort();

@@ -30,7 +30,9 @@ pub fn read(_: &Value, case: &Value) -> Result<(), String> {
         let facts = &expected["error"];
         let wanted = [facts["offset"].to_string(), facts["totalLines"].to_string()];
         let named = output.is_error && numbers(&text) == wanted;
-        return named.then_some(()).ok_or(format!("expected an error naming {wanted:?}, got {text:?}"));
+        return named
+            .then_some(())
+            .ok_or_else(|| format!("expected an error naming {wanted:?}, got {text:?}"));
     }
     if output.is_error {
         return Err(format!("failed: {text}"));
@@ -46,7 +48,7 @@ fn split_note<'a>(text: &'a str, notice: &Value) -> Result<(&'a str, &'a str), S
     if notice.is_null() {
         return Ok((text, ""));
     }
-    let at = text.rfind("\n\n[").map(|at| (at, at + 2)).or(text.starts_with('[').then_some((0, 0)));
+    let at = text.rfind("\n\n[").map(|at| (at, at + 2)).or_else(|| text.starts_with('[').then_some((0, 0)));
     let (end, start) = at.ok_or_else(|| format!("no note in {text:?}"))?;
     Ok((&text[..end], &text[start..]))
 }
@@ -76,12 +78,12 @@ fn check_note(notice: &Value, note: &str) -> Result<(), String> {
             );
             let size = notice["size"].as_str().unwrap_or_default();
             let all = [&n("line"), size, limit, &command].iter().all(|part| note.contains(*part));
-            return all.then_some(()).ok_or(format!("expected {notice}, got {note}"));
+            return all.then_some(()).ok_or_else(|| format!("expected {notice}, got {note}"));
         }
         Some(other) => return Err(format!("unknown notice {other}")),
     };
-    let named = limit.is_empty() == !note.contains("KB") && note.contains(limit) && found == wanted;
-    named.then_some(()).ok_or(format!("expected {notice}, got {note}"))
+    let named = limit.is_empty() != note.contains("KB") && note.contains(limit) && found == wanted;
+    named.then_some(()).ok_or_else(|| format!("expected {notice}, got {note}"))
 }
 
 /// Details as expected; a long `truncation.content` may be summarised.
@@ -126,5 +128,8 @@ pub fn image(_: &Value, case: &Value) -> Result<(), String> {
     let factor = hint["factor"].as_str().unwrap_or_default();
     let pair = |v: &Value| format!("{}x{}", v[0], v[1]);
     let all = [pair(&hint["original"]), pair(&hint["displayed"]), factor.to_owned()];
-    all.iter().all(|part| note.contains(part)).then_some(()).ok_or(format!("{note} lacks one of {all:?}"))
+    all.iter()
+        .all(|part| note.contains(part))
+        .then_some(())
+        .ok_or_else(|| format!("{note} lacks one of {all:?}"))
 }

@@ -3,7 +3,7 @@
 use alloc::string::String;
 
 use crate::json::{Map, Value};
-use crate::model::{Model, RateTier, Rates};
+use crate::model::{Model, Rates};
 
 /// The flags of a model, with defaults for what is not configured.
 #[derive(Clone, Copy, Debug)]
@@ -67,30 +67,11 @@ impl<'a> Compat<'a> {
 
     /// Prices of a fallback model.
     pub(super) fn fallback_rates(&self, model: &str) -> Option<Rates> {
-        self.fallbacks().find(|item| fallback_id(item) == Some(model))?.get("cost").map(rates)
+        self.fallbacks().find(|item| fallback_id(item) == Some(model))?.get("cost").map(Rates::of)
     }
 }
 
 /// Model id of an entry of the fallback list.
 pub(super) fn fallback_id(item: &Value) -> Option<&str> {
     item.get("model")?.as_str()
-}
-
-fn rates(cost: &Value) -> Rates {
-    let rate = |value: &Value, key: &str| value.get(key).and_then(Value::as_f64).unwrap_or_default();
-    let tier = |value: &Value| RateTier {
-        input_tokens_above: rate(value, "inputTokensAbove"),
-        input: rate(value, "input"),
-        output: rate(value, "output"),
-        cache_read: rate(value, "cacheRead"),
-        cache_write: rate(value, "cacheWrite"),
-    };
-    let tiers = cost.get("tiers").and_then(Value::as_array);
-    Rates {
-        input: rate(cost, "input"),
-        output: rate(cost, "output"),
-        cache_read: rate(cost, "cacheRead"),
-        cache_write: rate(cost, "cacheWrite"),
-        tiers: tiers.map(|tiers| tiers.iter().map(tier).collect()).unwrap_or_default(),
-    }
 }
