@@ -73,7 +73,7 @@ pub fn choose(
 }
 
 /// Model and level of the branch, if it has messages of people or models.
-fn recorded(session: &Session) -> Option<Recorded<'_>> {
+pub(crate) fn recorded(session: &Session) -> Option<Recorded<'_>> {
     let context = session.context();
     let is_talk = |message: &tau_core::message::Message| message.role() != "system";
     if !context.messages.iter().any(|message| is_talk(message)) {

@@ -267,3 +267,42 @@ fn a_client_that_goes_away_ends_the_program() {
     assert_eq!(status.code(), Some(1));
     assert_eq!(roles(&place.session()), ["user", "assistant"]);
 }
+
+#[test]
+fn a_fork_goes_on_from_an_earlier_message() {
+    let (place, server) = place((0..5).map(|n| openai::text(&format!("answer {n}"))));
+    let mut talk = talk(&place);
+    for message in ["one", "two"] {
+        let _ = talk.data(message, json!({"type": "prompt", "message": message}));
+        settled(&mut talk);
+    }
+    let source = fs::read(&place.sessions()[0]).unwrap();
+    let messages = talk.data("m", json!({"type": "get_fork_messages"}))["messages"].clone();
+    let fork = json!({"type": "fork", "entryId": messages[1]["entryId"]});
+    assert_eq!(talk.data("f", fork), json!({"text": "two", "cancelled": false}));
+    // The copy is stored when the response comes, and can be looked at.
+    let entries = talk.data("e", json!({"type": "get_entries"}));
+    assert_eq!(roles(entries["entries"].as_array().unwrap()), ["user", "assistant"]);
+    let _ = talk.data("p", json!({"type": "prompt", "message": "other"}));
+    settled(&mut talk);
+    let _ = talk.data("c", json!({"type": "clone"}));
+    assert_eq!(talk.data("s", json!({"type": "get_session_stats"}))["userMessages"], 2);
+    // A fork before the first message is stored with its next message only.
+    let first = talk.data("m2", json!({"type": "get_fork_messages"}))["messages"][0]["entryId"].clone();
+    let _ = talk.data("f2", json!({"type": "fork", "entryId": first}));
+    assert_eq!(place.sessions().len(), 3);
+    let entries = talk.data("e2", json!({"type": "get_entries"}));
+    assert!(entries["entries"].as_array().unwrap().iter().all(Value::is_object), "{entries}");
+    let _ = talk.data("p2", json!({"type": "prompt", "message": "anew"}));
+    settled(&mut talk);
+    let _ = talk.finish().ok();
+    assert_eq!(server.requests()[2].users(), ["one", "other"]);
+    assert_eq!(server.requests()[3].users(), ["anew"]);
+    let files = place.sessions();
+    assert_eq!((files.len(), fs::read(&files[0]).unwrap()), (4, source));
+    for file in &files {
+        let ids: Vec<Value> = records(file)[1..].iter().map(|entry| entry["id"].clone()).collect();
+        let parents: Vec<Value> = records(file)[1..].iter().map(|entry| entry["parentId"].clone()).collect();
+        assert_eq!(parents[1..], ids[..ids.len() - 1]);
+    }
+}

@@ -45,11 +45,6 @@ const LATER: &[&str] = &[
     "compact twice in a row",
     "compact: summary request fails",
     "threshold compaction after a run",
-    // Branches and export.
-    "get_fork_messages and fork from the second user message",
-    "fork from the first user message",
-    "clone",
-    "in-memory session (--no-session)",
 ];
 
 /// Cases that need a host for extensions.

@@ -179,6 +179,12 @@ impl Desk {
         self.activity == Activity::Idle
     }
 
+    /// Whether a run ended, and what follows is not decided yet.
+    #[must_use]
+    pub const fn has_run_ended(&self) -> bool {
+        matches!(self.activity, Activity::Ended { .. })
+    }
+
     /// Whether the end was asked for and nothing is left to do but to say so.
     #[must_use]
     pub fn wants_close(&self) -> bool {

@@ -216,6 +216,10 @@ impl Hub {
             self.route(op, reply);
             return true;
         }
+        // Who hears that everything is settled finds it in the file.
+        if self.desk.has_run_ended() && self.ops.is_writing() {
+            return false;
+        }
         let mut cx = Cx { now: self.now, rng: &mut self.rng, out: &mut self.wants };
         if self.desk.advance(&mut cx) {
             self.carry_out();

@@ -210,6 +210,11 @@ impl Ops {
         self.open.is_empty() && self.out.is_empty() && self.undone.is_empty()
     }
 
+    /// Whether an append is not acknowledged.
+    pub(super) const fn is_writing(&self) -> bool {
+        self.appends > 0
+    }
+
     /// Ops that have not brought their last reply.
     pub(super) fn open_count(&self) -> usize {
         self.open.len()

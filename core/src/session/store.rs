@@ -100,6 +100,15 @@ impl Session {
         session
     }
 
+    /// The same session as one that no file holds yet: `lines` are all its records, header first, and will be
+    /// written to `path` with the first entry that starts a file, or at once when `due` ([`Session::flush`]).
+    /// `None` keeps it in memory.
+    #[must_use]
+    pub fn unstored(self, path: Option<String>, lines: Vec<u8>, due: bool) -> Self {
+        let unwritten = |path| SessionFile { waiting: lines, started: due, ..SessionFile::new(path, None) };
+        Self { file: path.map(unwritten), ..self }
+    }
+
     /// A session that was read: `len` bytes are in the file, `torn` says that it ends inside a line.
     pub(super) fn from_parts(
         header: Header,

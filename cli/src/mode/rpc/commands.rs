@@ -51,18 +51,18 @@ const BUILT: &[(&str, Follow)] = &[
     ("get_available_thinking_levels", Rpc::get_available_thinking_levels),
     ("new_session", Rpc::new_session),
     ("switch_session", Rpc::switch_session),
+    ("fork", Rpc::fork),
+    ("clone", Rpc::clone_session),
+    ("get_fork_messages", Rpc::get_fork_messages),
 ];
 
 const NOT_BUILT: &[&str] = &[
     "abort_bash",
     "abort_retry",
     "bash",
-    "clone",
     "compact",
     "export_html",
-    "fork",
     "get_commands",
-    "get_fork_messages",
     "set_auto_compaction",
     "set_auto_retry",
 ];

@@ -10,6 +10,7 @@
 mod call;
 mod commands;
 mod control;
+mod entries;
 mod input;
 mod models;
 mod patience;
@@ -154,9 +155,13 @@ impl Rpc {
         for subject in std::mem::take(&mut self.aborts) {
             self.records.success(&subject, None);
         }
-        if let Some((subject, replacement)) = self.replacement.take() {
-            let outcome = self.replace(replacement);
-            self.respond(&subject, outcome.map(|()| Answer::Data(replace::DONE.into())));
+        match self.replacement.take() {
+            None => {}
+            Some((subject, Replacement::Made { data })) => self.records.success(&subject, Some(&data)),
+            Some((subject, replacement)) => match self.replace(replacement) {
+                Ok(data) => self.replacement = Some((subject, Replacement::Made { data })),
+                Err(why) => self.records.failure(&subject, &why),
+            },
         }
     }
 

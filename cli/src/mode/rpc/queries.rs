@@ -1,20 +1,15 @@
 //! Commands that only look.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-
 use tau_core::harness::Desk;
-use tau_core::json::{Writer, parse};
+use tau_core::json::Writer;
 use tau_core::message::{AssistantMessage, Block, StopReason};
 use tau_core::session::Session;
-use tau_core::session::decode::parse_body;
-use tau_core::session::entry::EntryLine;
 use tau_core::session::stats::{Fill, Stats};
-use tau_core::session::tree::Slot;
 
 use super::Rpc;
 use super::call::Call;
 use super::commands::Answer;
+use super::entries::Entries;
 
 impl Rpc {
     pub(super) fn get_state(&mut self, _: &Call) -> Result<Answer, String> {
@@ -75,6 +70,24 @@ impl Rpc {
                 w.key("contextUsage");
                 fill.write(w);
             }
+        }))
+    }
+
+    /// Messages of people on all branches, in the order of the file.
+    pub(super) fn get_fork_messages(&mut self, _: &Call) -> Result<Answer, String> {
+        Ok(self.look(|desk, w| {
+            let entries = Entries::of(desk.session());
+            let tree = desk.session().tree();
+            w.key("messages");
+            w.begin_array();
+            for slot in tree.slots() {
+                let Some(text) = entries.user_text(slot).filter(|text| !text.is_empty()) else { continue };
+                w.begin_object();
+                w.field_str("entryId", tree.id(slot));
+                w.field_str("text", &text);
+                w.end_object();
+            }
+            w.end_array();
         }))
     }
 
@@ -151,52 +164,5 @@ fn write_leaf(session: &Session, w: &mut Writer) {
     match session.leaf_id() {
         Some(id) => w.str(id),
         None => w.null(),
-    }
-}
-
-/// Entries of a session as they stand in its file. Old ones are read there: they are not kept in memory.
-struct Entries<'a> {
-    session: &'a Session,
-    file: Option<File>,
-}
-
-impl<'a> Entries<'a> {
-    fn of(session: &'a Session) -> Self {
-        Self { session, file: session.path().and_then(|path| File::open(path).ok()) }
-    }
-
-    fn write(&self, slot: Slot, w: &mut Writer) {
-        let tree = self.session.tree();
-        let Some(node) = tree.node(slot) else { return w.null() };
-        let place = node.place();
-        if let Some(line) = self.read(place.offset, place.len)
-            && let Ok(value) = parse(&line)
-        {
-            return w.value(&value);
-        }
-        match (node.body(), node.time()) {
-            (Some(body), Some(time)) => {
-                EntryLine { id: tree.id(slot), parent: tree.parent_id(slot), time, body }.write(w);
-            }
-            _ => w.null(),
-        }
-    }
-
-    fn count(&self, slot: Slot, stats: &mut Stats) {
-        let Some(node) = self.session.tree().node(slot) else { return };
-        if let Some(body) = node.body() {
-            return stats.add(body);
-        }
-        let place = node.place();
-        if let Some(body) = self.read(place.offset, place.len).and_then(|line| parse_body(&line)) {
-            stats.add(&body);
-        }
-    }
-
-    fn read(&self, offset: u64, len: u32) -> Option<String> {
-        let file = self.file.as_ref().filter(|_| len > 0)?;
-        let mut bytes = vec![0; len as usize];
-        file.read_exact_at(&mut bytes, offset).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 }

@@ -1,23 +1,23 @@
 //! Commands that put another session in the place of the current one.
 
 use std::collections::VecDeque;
+use std::fs;
 use std::mem;
 use std::sync::Arc;
 
 use tau_core::input::Command;
-use tau_core::session::Session;
+use tau_core::json::Writer;
+use tau_core::session::{Session, Want, fork, open};
 use tau_io_std::driver::Machine;
 
-use super::Rpc;
 use super::call::Call;
 use super::commands::Answer;
+use super::entries::Entries;
+use super::{Rpc, text_of};
 use crate::args::Args;
 use crate::bootstrap::Workshop;
-use crate::choose::{Chosen, choose};
+use crate::choose::{Chosen, choose, recorded};
 use crate::out::note;
-
-/// Data of a replacement that took place.
-pub(super) const DONE: &str = r#"{"cancelled":false}"#;
 
 /// What comes in place of the session.
 pub(super) enum Replacement {
@@ -25,6 +25,10 @@ pub(super) enum Replacement {
     New { parent: Option<String> },
     /// The session of a file.
     File { path: String },
+    /// A copy of the branch that ends at an entry; `text` is what a person may edit and send anew.
+    Branch { leaf: Option<String>, text: Option<String> },
+    /// It took place; the response with these data follows when it is stored.
+    Made { data: String },
 }
 
 impl Rpc {
@@ -38,6 +42,36 @@ impl Rpc {
         self.when_idle(call, Replacement::File { path })
     }
 
+    /// A copy of the branch up to before a message of a person.
+    pub(super) fn fork(&mut self, call: &Call) -> Result<Answer, String> {
+        let id = call.text("entryId")?;
+        let found = self.engine.with(|hub| {
+            let session = hub.desk().session();
+            if unsaved(session) {
+                return Err("fork: this session was not stored yet; send a message first".to_owned());
+            }
+            let tree = session.tree();
+            let slot = tree.find(id).ok_or_else(|| format!("fork: there is no entry {id}"))?;
+            let text = Entries::of(session).user_text(slot);
+            let text = text.ok_or_else(|| format!("fork: entry {id} is not a message of a person"))?;
+            Ok((tree.parent_id(slot).map(str::to_owned), text))
+        });
+        let (leaf, text) = found?;
+        self.when_idle(call, Replacement::Branch { leaf, text: Some(text) })
+    }
+
+    /// A copy of the current branch.
+    pub(super) fn clone_session(&mut self, call: &Call) -> Result<Answer, String> {
+        let (leaf, unsaved) = self.engine.with(|hub| {
+            let session = hub.desk().session();
+            (session.leaf_id().map(str::to_owned), unsaved(session))
+        });
+        if leaf.is_none() || unsaved {
+            return Err("clone: this session was not stored yet; send a message first".into());
+        }
+        self.when_idle(call, Replacement::Branch { leaf, text: None })
+    }
+
     /// Aborts the run; the rest follows when it has ended.
     fn when_idle(&mut self, call: &Call, replacement: Replacement) -> Result<Answer, String> {
         if !self.engine.with(Machine::is_idle) {
@@ -47,15 +81,46 @@ impl Rpc {
         Ok(Answer::Sent)
     }
 
-    /// Puts another session in place. On an error everything stays as it was.
-    pub(super) fn replace(&mut self, replacement: Replacement) -> Result<(), String> {
+    /// Puts another session in place; the data of the response. On an error everything stays as it was.
+    pub(super) fn replace(&mut self, replacement: Replacement) -> Result<String, String> {
         let mut warnings = Vec::new();
         let outcome = match replacement {
-            Replacement::New { parent } => self.begin(parent, &mut warnings),
-            Replacement::File { path } => self.open(&path, &mut warnings),
+            Replacement::New { parent } => self.begin(parent, &mut warnings).map(|()| None),
+            Replacement::File { path } => self.open(&path, &mut warnings).map(|()| None),
+            Replacement::Branch { leaf, text } => self.branch(leaf, &mut warnings).map(|()| text),
+            Replacement::Made { data } => return Ok(data),
         };
         warnings.iter().for_each(|warning| note(warning));
-        outcome
+        outcome.map(|text| {
+            let mut w = Writer::new();
+            w.begin_object();
+            w.field_opt_str("text", text.as_deref());
+            w.field_bool("cancelled", false);
+            w.end_object();
+            w.into_string()
+        })
+    }
+
+    fn branch(&mut self, leaf: Option<String>, warnings: &mut Vec<String>) -> Result<(), String> {
+        let source = self.engine.with(|hub| hub.desk().session().path().map(str::to_owned));
+        let Some(leaf) = leaf else { return self.begin(source, warnings) };
+        let file = match &source {
+            Some(path) => fs::read(path).map_err(|e| format!("{path} cannot be copied: {e}"))?,
+            None => Vec::new(),
+        };
+        let place = self.workshop.fresh_session(source, &mut self.rng)?;
+        let rng = &mut self.rng;
+        let copy = self.engine.with(|hub| {
+            fork::branch(&file, hub.desk().session().tree(), &leaf, place.header(), rng).map_err(text_of)
+        })?;
+        // What is written at once can be read there later.
+        let (path, due) = (place.path().map(str::to_owned), copy.starts_file);
+        let want = if due && path.is_some() { Want::Context } else { Want::Everything };
+        let (session, _) = open(&copy.bytes, path.clone().unwrap_or_default(), place.cwd(), want)
+            .map_err(|why| format!("the copy cannot be opened: {why}"))?;
+        let session = session.unstored(path, copy.bytes, due);
+        let chosen = self.chosen(&session)?;
+        self.renew(session, chosen, warnings)
     }
 
     /// A new session goes on with the model and the level of the one before.
@@ -76,7 +141,7 @@ impl Rpc {
 
     /// A stored session brings its model and level, if they can be used.
     fn chosen(&mut self, session: &Session) -> Result<Option<Chosen>, String> {
-        if session.context().messages.is_empty() {
+        if recorded(session).is_none() {
             return Ok(None);
         }
         let Workshop { args, base, access, .. } = &mut self.workshop;
@@ -111,4 +176,9 @@ impl Rpc {
         self.resources = resources;
         Ok(())
     }
+}
+
+/// Whether the session will have a file and has none yet.
+fn unsaved(session: &Session) -> bool {
+    session.path().is_some() && !session.is_stored()
 }
