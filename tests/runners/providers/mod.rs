@@ -11,6 +11,8 @@ pub mod pure;
 
 use tau_tests::vectors::{VectorFile, file};
 
+use super::runtime::retry;
+
 /// Files of this area.
 #[rustfmt::skip]
 pub const FILES: &[VectorFile] = &[
@@ -35,4 +37,8 @@ pub const FILES: &[VectorFile] = &[
     file("repair-json", json::repaired),
     file("tool-arguments-final", json::last),
     file("sanitize-surrogates", json::surrogates),
+    file("agent-retry-delay", retry::delay),
+    file("error-classification", retry::classification),
+    file("recoverable-length", retry::recoverable_length),
+    file("provider-retry", retry::request_then_success),
 ];

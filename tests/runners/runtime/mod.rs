@@ -2,6 +2,7 @@
 
 mod coercion;
 mod convert;
+pub mod retry;
 mod tokens;
 mod traces;
 
@@ -26,4 +27,9 @@ pub const FILES: &[VectorFile] = &[
     file("lone-surrogates", tokens::lone_surrogates),
     file("traces-agent-core", traces::core),
     file("argument-coercion", coercion::validated),
+    file("agent-retry-delay", retry::delay),
+    file("retryable", retry::retryable),
+    file("overflow", retry::overflow),
+    file("recoverable-length", retry::recoverable_length),
+    file("provider-retry", retry::request),
 ];
