@@ -256,6 +256,9 @@ impl World {
         while let Some(output) = self.hub.poll() {
             match output {
                 Output::Event(event) => {
+                    if self.pending.values().any(|(what, _)| matches!(what, Op::Append(_))) {
+                        self.watch.fail("an event was shown before an entry said earlier was written");
+                    }
                     self.watch.event(&event, SECRET);
                     self.log.push(format!("{event:?}"));
                     // A surface may speak up while it looks at an event.

@@ -200,9 +200,14 @@ impl Ops {
         self.out.push_back(Output::Event(event));
     }
 
-    /// The next output.
+    /// The next output. While an append is open no event goes out: what a surface has seen is stored. Ops that may
+    /// start (the append itself) and cancels go out meanwhile.
     pub(super) fn next_output(&mut self) -> Option<Output> {
-        self.out.pop_front()
+        if self.appends == 0 {
+            return self.out.pop_front();
+        }
+        let at = self.out.iter().position(|output| !matches!(output, Output::Event(_)))?;
+        self.out.remove(at)
     }
 
     /// Whether no op is under way and no output waits.

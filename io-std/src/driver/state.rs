@@ -10,7 +10,7 @@ use tau_core::now::Mono;
 use tau_core::op::{FsOp, Op};
 
 use crate::machine::{Machine, Sink, SinkFlow};
-use crate::sys::CancelToken;
+use crate::sys::{CancelToken, append};
 use crate::sys::clock::Clock;
 
 /// An op on its way to a worker.
@@ -89,6 +89,14 @@ impl<M: Machine> State<M> {
     /// Carries out one output; gives the input that answers it at once.
     fn carry_out(&mut self, output: Output) -> Option<Input> {
         match output {
+            // At once: the machine shows nothing more until the entry is written.
+            Output::Start { op, what: Op::Append(append) } => {
+                let reply = match append::append(&append) {
+                    Ok(outcome) => Reply::Done(outcome),
+                    Err(fault) => Reply::Failed(fault),
+                };
+                Some(Input::Reply { op, reply })
+            }
             Output::Start { op, what } => {
                 let cancel = CancelToken::new();
                 self.open.insert(op, cancel.clone());
