@@ -10,8 +10,8 @@ use tau_core::now::Mono;
 use tau_core::op::{FsOp, Op};
 
 use crate::machine::{Machine, Sink, SinkFlow};
-use crate::sys::{CancelToken, append};
 use crate::sys::clock::Clock;
+use crate::sys::{CancelToken, append};
 
 /// An op on its way to a worker.
 pub(super) struct Job {
