@@ -5,7 +5,8 @@
 //! [`input::Input`] together with the time. A backend is a short loop around [`hub`].
 //!
 //! Rooms, each the only owner of its state: **Desk** ([`harness`]), **Loop** ([`agent`]), **Wire**
-//! ([`provider`]), **Bench** ([`tools`]), **Archive** ([`session`]), **Vault** ([`auth`]).
+//! ([`provider`]), **Bench** ([`tools`]), **Archive** ([`session`]), **Vault** ([`auth`]), **Press**
+//! ([`compaction`]).
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(
@@ -19,6 +20,7 @@ extern crate alloc;
 
 pub mod agent;
 pub mod auth;
+pub mod compaction;
 pub mod convert;
 pub mod entropy;
 pub mod event;

@@ -129,6 +129,13 @@ impl Estimator {
         };
         ContextUsage::new(anchor, trailing)
     }
+
+    /// The estimate without any usage; the same as [`context_usage_untrusted`].
+    pub fn context_usage_untrusted(&mut self, messages: &[Arc<Message>]) -> ContextUsage {
+        let logged = tokens_of(messages.iter().filter(|message| matches!(***message, Message::System(_))));
+        let others = self.tokens_from(messages, 0).saturating_sub(logged);
+        ContextUsage::new(None, replayed_tokens(messages).saturating_add(others))
+    }
 }
 
 /// The list estimate: `U` of the last usable reply plus `E` of each message after it; without one, `E` of all.
@@ -143,9 +150,13 @@ pub fn context_usage(messages: &[Arc<Message>]) -> ContextUsage {
 /// context edit: the replayed system message and every other message.
 #[must_use]
 pub fn context_usage_untrusted(messages: &[Arc<Message>]) -> ContextUsage {
-    let system = fold(messages).message().map_or(0, |system| message_tokens(&Message::System(system)));
     let others = tokens_of(messages.iter().filter(|message| !matches!(***message, Message::System(_))));
-    ContextUsage::new(None, system.saturating_add(others))
+    ContextUsage::new(None, replayed_tokens(messages).saturating_add(others))
+}
+
+/// `E` of the one message that says what all system messages say.
+fn replayed_tokens(messages: &[Arc<Message>]) -> u64 {
+    fold(messages).message().map_or(0, |system| message_tokens(&Message::System(system)))
 }
 
 fn tokens_of<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {

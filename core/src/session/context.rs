@@ -107,7 +107,7 @@ pub fn select(tree: &Tree, path: &[Slot]) -> Vec<Slot> {
 }
 
 /// The last edit per target among the selected entries; an edit that was summarised away has no effect.
-fn edits<'a>(tree: &'a Tree, selection: &[Slot]) -> BTreeMap<&'a str, &'a ContextEdit> {
+pub(crate) fn edits<'a>(tree: &'a Tree, selection: &[Slot]) -> BTreeMap<&'a str, &'a ContextEdit> {
     let bodies = selection.iter().filter_map(|slot| tree.node(*slot)?.body());
     bodies
         .filter_map(|body| match body {
@@ -167,8 +167,14 @@ fn model_of(message: &Message) -> Option<ModelRef> {
     Some(ModelRef { provider: reply.provider.clone(), model_id: reply.model.clone() })
 }
 
-/// Appends the messages of one selected entry.
-fn contribute(tree: &Tree, slot: Slot, first: bool, edit: Option<&ContextEdit>, out: &mut Vec<Arc<Message>>) {
+/// Appends the messages of one selected entry. A compaction says something only when it is the `first` entry.
+pub(crate) fn contribute(
+    tree: &Tree,
+    slot: Slot,
+    first: bool,
+    edit: Option<&ContextEdit>,
+    out: &mut Vec<Arc<Message>>,
+) {
     let Some(node) = tree.node(slot) else { return };
     let replacement = match edit {
         Some(ContextEdit { replacement: None, .. }) => return,

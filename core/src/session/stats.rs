@@ -2,10 +2,11 @@
 
 use super::entry::{EntryBody, EntryKind};
 use super::store::Session;
+use crate::compaction::measure::projected;
 use crate::json::Writer;
 use crate::message::{Message, Usage};
 use crate::model::Model;
-use crate::tokens::{self, last_usage};
+use crate::tokens::{Estimator, last_usage};
 
 /// Counts over entries of a session, on every branch.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,7 +100,8 @@ impl Fill {
     #[must_use]
     pub fn of(session: &Session, model: &Model) -> Option<Self> {
         let window = Some(model.context_window).filter(|window| *window > 0)?;
-        let tokens = is_known(session).then(|| tokens::context_usage(&session.context().messages).tokens);
+        let measure = || projected(session.tree(), session.context(), &mut Estimator::default()).tokens;
+        let tokens = is_known(session).then(measure);
         Some(Self { tokens, window })
     }
 

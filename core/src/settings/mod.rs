@@ -3,10 +3,12 @@
 //! Everything here is pure: texts of files in, values and [`ConfigFault`]s out. A file that cannot be read counts
 //! as empty and is reported; nothing in this module ever leads to it being overwritten.
 
+mod compaction;
 pub mod jsonc;
 mod merge;
 mod schema;
 
+pub use compaction::{BranchSummarySettings, CompactionSettings};
 pub use merge::{Scope, Source, load, migrate};
 pub use schema::{DEFAULT_TOOLS, ImageSettings, ProjectTrust, ProviderRetry, Retry, Settings};
 

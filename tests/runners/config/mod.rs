@@ -25,6 +25,7 @@ pub const FILES: &[VectorFile] = &[
     file("model-resolve-exact", resolve::exact),
     file("models-json", models::models_json),
     file("settings-accessors", settings::accessors),
+    file("settings-compaction", settings::compaction),
     file("settings-merge", settings::merge),
     file("settings-migrate", settings::migrate),
     file("startup-selection", startup::selection),

@@ -100,3 +100,19 @@ pub fn accessors(_: &Value, case: &Value) -> Result<(), String> {
     };
     same(&case["expected"], &json!({ "value": value }))
 }
+
+pub fn compaction(_: &Value, case: &Value) -> Result<(), String> {
+    let input = &case["input"];
+    let global = input.get("compaction").map_or_else(|| json!({}), |own| json!({ "compaction": own }));
+    let (settings, _) = load(&global, None);
+    let model = |key: &str| input["model"][key].as_str().unwrap_or_default();
+    let got = match settings.compaction(model("provider"), model("id")) {
+        Ok(found) => json!({"value": {
+            "enabled": found.enabled,
+            "reserveTokens": found.reserve_tokens,
+            "keepRecentTokens": found.keep_recent_tokens,
+        }}),
+        Err(_) => json!({ "error": true }),
+    };
+    same(&case["expected"], &got)
+}

@@ -1,6 +1,7 @@
 //! Vectors of `runtime/`.
 
 mod coercion;
+mod compaction;
 mod convert;
 pub mod retry;
 mod tokens;
@@ -32,4 +33,10 @@ pub const FILES: &[VectorFile] = &[
     file("overflow", retry::overflow),
     file("recoverable-length", retry::recoverable_length),
     file("provider-retry", retry::request),
+    file("context-usage-projected", compaction::projected_usage),
+    file("should-compact", compaction::threshold),
+    file("find-cut-point", compaction::cut_point),
+    file("prepare-compaction", compaction::prepare),
+    file("file-lists", compaction::file_lists),
+    file("serialize-conversation", compaction::serialize),
 ];

@@ -26,7 +26,7 @@ pub fn usage_total(_: &Value, case: &Value) -> Result<(), String> {
     same(&case["expected"], &json!({"tokens": usage.context_tokens()}))
 }
 
-fn shown(usage: ContextUsage) -> Value {
+pub fn shown(usage: ContextUsage) -> Value {
     json!({
         "tokens": usage.tokens,
         "usageTokens": usage.usage_tokens,
