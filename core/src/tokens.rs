@@ -307,5 +307,9 @@ mod tests {
         assert_eq!(estimator.context_usage(&list), context_usage(&list));
         assert_eq!(estimator.tokens_from(&list, 3), tokens_of(list.iter().skip(3)));
         assert_eq!(estimator.tokens_from(&[], 3), 0);
+        let system = |text: &str| SystemMessage { content: text.into(), ..SystemMessage::default() };
+        list.insert(0, Arc::new(Message::System(system("sssss"))));
+        list.push(Arc::new(Message::System(system("s"))));
+        assert_eq!(estimator.context_usage_untrusted(&list), context_usage_untrusted(&list));
     }
 }
