@@ -167,8 +167,7 @@ impl<'a> Range<'a> {
     }
 
     fn cut(&self, tree: &Tree, keep: u64) -> cut::Cut {
-        let tokens =
-            |entry| self.slice(entry, entry + 1).iter().map(|message| message_tokens(message)).sum();
+        let tokens = |entry| self.slice(entry, entry + 1).iter().map(|message| message_tokens(message)).sum();
         let choice = cut::choose(&self.parts, keep, tokens);
         let failed = choice.reached && self.is_failed_attempt(tree, choice.cut + 1);
         cut::settle(&self.parts, choice.cut + usize::from(failed))

@@ -42,8 +42,11 @@ pub fn projected_usage(_: &Value, case: &Value) -> Result<(), String> {
 /// `should-compact`
 pub fn threshold(_: &Value, case: &Value) -> Result<(), String> {
     let number = |key: &str| case["input"][key].as_u64().unwrap_or_default();
-    let compact =
-        should_compact(number("contextTokens"), number("contextWindow"), &settings(&case["input"]["settings"]));
+    let compact = should_compact(
+        number("contextTokens"),
+        number("contextWindow"),
+        &settings(&case["input"]["settings"]),
+    );
     same(&case["expected"], &json!({"compact": compact}))
 }
 
