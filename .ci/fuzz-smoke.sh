@@ -10,13 +10,18 @@ if ! rustup run nightly rustc --version >/dev/null 2>&1; then
 fi
 command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 
+# One build for all targets; `run` finds them ready.
+cargo +nightly fuzz build
+
+# New inputs go to a scratch folder; the committed corpora stay as they are.
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 for target in $(cargo +nightly fuzz list); do
   printf -- '-- %s\n' "$target"
-  mkdir -p "corpus/$target"
-  # New inputs go to a scratch folder; the committed corpus stays as it is.
-  scratch=$(mktemp -d)
-  cargo +nightly fuzz run "$target" "$scratch" "corpus/$target" -- \
-    -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -verbosity=0 -print_final_stats=0
-  rm -rf "$scratch"
+  mkdir "$scratch/$target"
+  seeds=()
+  [ -d "corpus/$target" ] && seeds=("corpus/$target")
+  cargo +nightly fuzz run "$target" "$scratch/$target" "${seeds[@]}" -- \
+    -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=0
 done
 echo "fuzz smoke passed"

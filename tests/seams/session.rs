@@ -12,7 +12,8 @@ use tau_core::session::{EntryBody, Reader, Session, Want, open};
 /// Reads the file whole, byte by byte, and by what its last entry needs; then an entry is appended and the file must
 /// read well again. `expect` may hold values for this file under its name.
 pub fn check(name: &str, case: &Value, bytes: &[u8]) -> Result<usize, String> {
-    let expect = case["expect"].get(name).unwrap_or(&case["expect"]);
+    let expect = &case["expect"];
+    let expect = expect.get(name).unwrap_or(expect);
     let mut session = read(bytes, Want::Everything)?;
     compare("ids", expect, &session.tree().slots().map(|slot| session.tree().id(slot)).collect())?;
     compare("leaf", expect, &session.leaf_id().into())?;
