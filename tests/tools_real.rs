@@ -94,13 +94,18 @@ fn case_47_links_stay_links() {
 #[test]
 fn case_48_modes_stay() {
     let place = Place::new();
-    fs::write(place.path("run.sh"), "echo old\n").expect("file");
-    fs::set_permissions(place.path("run.sh"), fs::Permissions::from_mode(0o755)).expect("mode");
-    let edits = json!([{ "oldText": "old", "newText": "new" }]);
-    assert!(!place.tool("edit", json!({ "path": "run.sh", "edits": edits })).is_error);
-    assert!(!place.tool("write", json!({ "path": "run.sh", "content": "echo rewritten\n" })).is_error);
-    assert_eq!(place.text("run.sh"), "echo rewritten\n");
-    assert_eq!(fs::metadata(place.path("run.sh")).expect("file").permissions().mode() & 0o777, 0o755);
+    place.set_up("48-write-keeps-mode-bits");
+    let mode = |name: &str| fs::metadata(place.path(name)).expect("file").permissions().mode() & 0o777;
+    for (name, text, before) in [("cb.sh", "X", 0o755), ("secret", "s", 0o600)] {
+        let edits = json!([{ "oldText": text, "newText": "new" }]);
+        assert!(!place.tool("edit", json!({ "path": name, "edits": edits })).is_error);
+        assert_eq!(mode(name), before);
+        assert!(!place.tool("write", json!({ "path": name, "content": "rewritten\n" })).is_error);
+        assert_eq!((place.text(name).as_str(), mode(name)), ("rewritten\n", before));
+    }
+    fs::write(place.path("usual"), "").expect("file");
+    assert!(!place.tool("write", json!({ "path": "new", "content": "x" })).is_error);
+    assert_eq!(mode("new"), mode("usual"));
 }
 
 #[test]
