@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -74,6 +74,11 @@ impl Running {
     /// Sends a signal by its number.
     pub fn signal(&self, number: i32) {
         let _ = Command::new("kill").arg(format!("-{number}")).arg(self.child.id().to_string()).status();
+    }
+
+    /// The pipe to its standard input, if there is one.
+    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
     }
 
     /// Its process number.

@@ -1,5 +1,7 @@
 //! Nothing to do means no work (target P27: 0 ms in 10 s).
 
+use std::io::Write;
+use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
@@ -49,4 +51,17 @@ fn a_silent_command_costs_nothing() {
     assert_idle(running.id());
     running.signal(15);
     let _ = running.finish().ended_with(143);
+}
+
+#[test]
+fn a_client_that_says_nothing_costs_nothing() {
+    let (place, _server) = place([openai::text("done")]);
+    let mut command = place.command(&["--mode", "rpc"]);
+    command.stdin(Stdio::piped());
+    let mut running = place.start(command);
+    let mut stdin = running.take_stdin().unwrap();
+    stdin.write_all(b"{\"type\":\"prompt\",\"message\":\"go\"}\n").unwrap();
+    assert_idle(running.id());
+    drop(stdin);
+    assert!(running.finish().ok().out.contains("agent_settled"));
 }
