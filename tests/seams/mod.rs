@@ -3,6 +3,7 @@
 mod edit;
 mod history;
 mod lines;
+mod recovery;
 mod replay;
 mod session;
 mod skills;
@@ -20,7 +21,8 @@ pub fn check(folder: &Path, case: &Value) -> Result<usize, String> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(folder).map_err(|e| e.to_string())?.flatten().map(|entry| entry.path()).collect();
     files.sort();
-    let mut checked = replay::check(folder)?
+    let mut checked = recovery::check(folder, case)?
+        + replay::check(folder)?
         + surrogates::check(folder)?
         + stream::check_generated(folder, case)?
         + skills::check(&files, case)?;

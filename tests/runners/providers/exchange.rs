@@ -5,13 +5,15 @@ use std::sync::Arc;
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
 use tau_core::fault::{FaultKind, IoFault};
-use tau_core::message::{AssistantMessage, Block, Message};
+use tau_core::message::{AssistantMessage, Block, Message, StopReason};
 use tau_core::model::{Model, ThinkingLevel};
 use tau_core::op::HttpRequest;
+use tau_core::overflow::is_overflow;
 use tau_core::provider::assemble::Assembler;
 use tau_core::provider::error::{ABORTED, http_error_message, request_fault_message};
 use tau_core::provider::headers::USER_AGENT;
 use tau_core::provider::{self, BodyEnd, Decoder, ModelRequest, StreamEvent};
+use tau_core::retry;
 use tau_tests::compare::same;
 use tau_tests::messages::value;
 
@@ -84,11 +86,7 @@ pub fn check_stream(expected: &Value, case: &Value) -> Result<(), String> {
         let aborted = text == ABORTED;
         let mut assembler = Assembler::new(&model, 1);
         let reason = if aborted { "aborted" } else { "error" };
-        assembler.fail(
-            tau_core::message::StopReason::parse(reason).unwrap_or_default(),
-            text,
-            &mut Vec::new(),
-        );
+        assembler.fail(StopReason::parse(reason).unwrap_or_default(), text, &mut Vec::new());
         let events = json!([{"type": "error", "reason": reason}]);
         return check_outcome(expected, &events, &assembler.take());
     }
@@ -262,6 +260,7 @@ fn settle_texts(wanted: &mut Value, got: &mut Value) -> Result<(), String> {
                         return Err(format!("{key} {text:?} does not contain {piece:?}"));
                     }
                 }
+                settle_class(&pieces, &text).map_err(|why| format!("{key} {text:?}: {why}"))?;
             }
             for (key, value) in wanted.iter_mut() {
                 if let Some(other) = got.get_mut(key) {
@@ -275,6 +274,23 @@ fn settle_texts(wanted: &mut Value, got: &mut Value) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// The words of a failure must lead to the right recovery: `{retryable, contextOverflow}`.
+fn settle_class(wanted: &Value, text: &str) -> Result<(), String> {
+    let failed = AssistantMessage {
+        stop_reason: StopReason::Error,
+        error_message: Some(text.to_owned()),
+        ..AssistantMessage::default()
+    };
+    for (key, got) in
+        [("retryable", retry::is_transient(&failed)), ("contextOverflow", is_overflow(&failed, None))]
+    {
+        if wanted[key].as_bool().is_some_and(|wanted| wanted != got) {
+            return Err(format!("{key} is {got}"));
+        }
+    }
+    Ok(())
 }
 
 /// Half a surrogate pair cannot be in a text of ours.
