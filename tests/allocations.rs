@@ -1,5 +1,4 @@
 //! Allocation budget of the hot path: a delta costs about one allocation and its own length, whatever came before.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,4 +1,5 @@
 //! Public failure cases that only the whole program can show; `tests/bugs/README.md` lists all.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

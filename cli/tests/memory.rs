@@ -2,6 +2,7 @@
 //! no data, because a build without optimisation is itself larger.
 //!
 //! A process of its own that stays small itself: see `tau_tests::usage::Usage`.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

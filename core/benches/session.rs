@@ -11,7 +11,7 @@ use tau_core::session::{Context, EntryBody, Header, Reader, Session, Want};
 
 /// Turns of four entries (question, call, result, answer), `result` bytes of tool output each.
 fn file(turns: usize, result: usize, compacted: bool) -> Vec<u8> {
-    let header = Header::new("bench".into(), Wall(0), "/work/project".into(), None);
+    let header = Header::new("bench".into(), Wall(0), "/home/u/project".into(), None);
     let mut session = Session::new(header, Some("/s.jsonl".into()));
     let (mut rng, mut file) = (Entropy::new([1; 32]), Vec::new());
     let line = "the quick brown fox jumps over the lazy dog, 0123456789 \"quoted\" \\ and so on\n";

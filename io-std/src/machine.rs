@@ -45,7 +45,7 @@ pub enum SinkFlow {
     /// Nothing.
     #[default]
     Go,
-    /// The thread in [`Engine::wait`] should look at the machine.
+    /// The thread in [`Engine::wait_unless`](crate::driver::Engine::wait_unless) should look at the machine.
     Wake,
     /// The run should end: whoever reads the events is gone.
     Abort,

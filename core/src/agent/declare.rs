@@ -1,19 +1,18 @@
 //! What the model has been told about tools, and the changes it still has to hear of (spec 10 §2.5).
 
-use alloc::borrow::ToOwned as _;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::json::{self, Map, Value};
+use crate::convert::{tool_changes, tool_name};
+use crate::json::{Map, Value};
 use crate::message::{Message, SystemMessage};
 use crate::tools::Tool;
 
-/// The declared tools: name and compact JSON of the declaration, kept up to date message by message so that no
-/// history is replayed per turn.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The declared tools, kept up to date message by message so that no history is replayed per turn.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Declared {
-    tools: Vec<(String, String)>,
+    tools: Vec<Value>,
 }
 
 /// A change of the tool list, as a system message carries it.
@@ -49,40 +48,28 @@ impl Declared {
 
     /// Takes in one system message: removals first, then additions; a redefinition keeps its place.
     pub fn apply(&mut self, message: &SystemMessage) {
-        let name = |tool: &Value| tool.get("name").and_then(Value::as_str).map(String::from);
-        for tool in message.tools_removed.iter().flatten() {
-            if let Some(name) = name(tool) {
-                self.tools.retain(|(known, _)| *known != name);
-            }
+        for name in message.tools_removed.iter().flatten().map(tool_name) {
+            self.tools.retain(|known| tool_name(known) != name);
         }
         for tool in message.tools_added.iter().flatten() {
-            let Some(name) = name(tool) else { continue };
-            let text = json::to_string(tool);
-            match self.tools.iter_mut().find(|(known, _)| *known == name) {
-                Some(entry) => entry.1 = text,
-                None => self.tools.push((name, text)),
+            match self.tools.iter_mut().find(|known| tool_name(known) == tool_name(tool)) {
+                Some(known) => known.clone_from(tool),
+                None => self.tools.push(tool.clone()),
             }
         }
     }
 
-    /// What must be said so that the model knows exactly `current`. The serialised text decides, so the order of
-    /// properties matters and the order of the list does not. `None` = nothing.
+    /// What must be said so that the model knows exactly `current` ([`tool_changes`]). `None` = nothing.
     #[must_use]
     pub fn delta(&self, current: &[Value]) -> Option<ToolDelta> {
-        let name = |tool: &Value| tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let now: Vec<(String, String)> =
-            current.iter().map(|tool| (name(tool), json::to_string(tool))).collect();
-        let added = current
-            .iter()
-            .zip(&now)
-            .filter(|(_, entry)| !self.tools.contains(entry))
-            .map(|(tool, _)| tool.clone());
-        let removed = self.tools.iter().filter(|entry| !now.contains(entry)).map(|(name, _)| {
-            let mut map = Map::new();
-            map.insert("name".into(), name.as_str().into());
-            Value::Object(map)
-        });
-        let delta = ToolDelta { added: added.collect(), removed: removed.collect() };
+        let changes = tool_changes(&self.tools, current);
+        let name_only = |tool: &&Value| {
+            let name = Value::from(tool_name(tool));
+            Value::Object([(String::from("name"), name)].into_iter().collect())
+        };
+        let added = changes.added.into_iter().cloned().collect();
+        let removed = changes.removed.iter().map(name_only).collect();
+        let delta = ToolDelta { added, removed };
         (delta != ToolDelta::default()).then_some(delta)
     }
 

@@ -104,7 +104,9 @@ fn join<'a>(parts: impl Iterator<Item = &'a str>) -> String {
     text
 }
 
-fn tool_name(tool: &Value) -> &str {
+/// The name in a declaration; empty when it has none.
+#[must_use]
+pub fn tool_name(tool: &Value) -> &str {
     tool.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 

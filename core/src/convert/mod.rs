@@ -16,7 +16,7 @@ mod to_llm;
 mod transform;
 
 pub use call_id::{sanitize_id, short_hash, wire_id};
-pub use fold::{Fold, ToolChanges, fold, tool_changes};
+pub use fold::{Fold, ToolChanges, fold, tool_changes, tool_name};
 pub use memo::Memo;
 pub use repair::repair;
 pub use to_llm::{block_images, to_llm};

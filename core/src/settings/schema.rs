@@ -9,6 +9,7 @@ use super::merge::Scope;
 use crate::input::QueueMode;
 use crate::json::{Map, Value};
 use crate::model::ThinkingLevel;
+use crate::path::{self, Style};
 use crate::provider::ThinkingBudgets;
 
 /// Tools that are active when nothing is configured, in order (spec 50 §7.3).
@@ -172,14 +173,12 @@ impl Settings {
         self.text(&["sessionDir"])
     }
 
-    /// `shellPath` with a leading `~` expanded.
+    /// `shellPath` with a leading `~` or a `file:` URL expanded.
     #[must_use]
     pub fn shell_path(&self, home: Option<&str>) -> Option<String> {
         let path = self.text(&["shellPath"])?;
-        Some(match (path.strip_prefix('~'), home) {
-            (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
-            _ => path.to_string(),
-        })
+        let expanded = home.and_then(|home| path::expand(path, home, Style::Posix).ok());
+        Some(expanded.unwrap_or_else(|| path.to_string()))
     }
 
     /// `shellCommandPrefix`.

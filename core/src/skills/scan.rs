@@ -258,21 +258,21 @@ mod tests {
         }
 
         fn real(&mut self, path: &str) -> Option<String> {
-            Some(if self.cycle { "/root".into() } else { path.into() })
+            Some(if self.cycle { "/top".into() } else { path.into() })
         }
     }
 
     #[test]
     fn cycles_end() {
         let mut disk = Endless { cycle: true, listed: 0 };
-        let scan = scan(&mut disk, "/root", TEMPLATE_TREE, Style::Posix);
+        let scan = scan(&mut disk, "/top", TEMPLATE_TREE, Style::Posix);
         assert_eq!((scan.found.len(), scan.cut, disk.listed), (1, false, 1));
     }
 
     #[test]
     fn depth_is_bounded() {
         let mut disk = Endless { cycle: false, listed: 0 };
-        let scan = scan(&mut disk, "/root", TEMPLATE_TREE, Style::Posix);
+        let scan = scan(&mut disk, "/top", TEMPLATE_TREE, Style::Posix);
         assert!(scan.cut);
         assert_eq!(disk.listed, DEEPEST + 1);
     }

@@ -5,7 +5,7 @@
 //! next one itself. So a run of many turns stays on one thread, and a chunk of a reply travels from the socket to
 //! the printed line without a change of threads. More workers exist only while several long ops run at once.
 //!
-//! The thread that owns the engine waits in [`Engine::wait`]; it feeds ticks when the machine's deadline is
+//! The thread that owns the engine waits in [`Engine::wait_unless`]; it feeds ticks when the machine's deadline is
 //! reached, and commands. While nothing happens, no thread runs.
 
 mod state;
@@ -55,7 +55,7 @@ struct Shared<M: Machine> {
     work: Condvar,
     /// [`Engine::shutdown`] waits here for the last reply.
     ended: Condvar,
-    /// The thread in [`Engine::wait`] waits here.
+    /// The thread in [`Engine::wait_unless`] waits here.
     wake: Arc<Wake>,
     clock: Clock,
     handlers: Handlers,
@@ -131,7 +131,7 @@ impl<M: Machine> Engine<M> {
         result
     }
 
-    /// Wakes the thread in [`wait`](Self::wait): from any thread, and from a signal handler.
+    /// Wakes the thread in [`wait_unless`](Self::wait_unless): from any thread, and from a signal handler.
     #[must_use]
     pub fn waker(&self) -> Arc<Wake> {
         Arc::clone(&self.owner.shared.wake)

@@ -16,7 +16,7 @@ fn outcome(result: Result<String, PathError>) -> Value {
 /// `paths.json`; `{ROOT}` is a folder with the listed files.
 pub fn paths(_: &Value, case: &Value) -> Result<(), String> {
     let input = &case["input"];
-    let text = |name: &str| input[name].as_str().unwrap_or_default().replace("{ROOT}", "/root-folder");
+    let text = |name: &str| input[name].as_str().unwrap_or_default().replace("{ROOT}", "/top-folder");
     let (given, cwd, home, style) = (text("path"), text("cwd"), text("home"), Style::Posix);
     let got = match case["fn"].as_str().unwrap_or_default() {
         "resolveToCwd" => outcome(path::argument(&given, &cwd, &home, style)),
@@ -42,7 +42,7 @@ pub fn paths(_: &Value, case: &Value) -> Result<(), String> {
     };
     let mut expected = case["expected"].clone();
     if let Some(path) = expected["path"].as_str() {
-        expected["path"] = path.replace("{ROOT}", "/root-folder").into();
+        expected["path"] = path.replace("{ROOT}", "/top-folder").into();
     }
     same(&expected, &got)
 }
