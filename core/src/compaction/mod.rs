@@ -15,14 +15,21 @@
 //! | [`plan`](mod@plan) | what to summarise and what to keep |
 //! | [`files`] | which files were read and changed |
 //! | [`serialize`] | a conversation as plain text |
+//! | [`summary`], [`prompts`] | requests, what is accepted as a summary |
+//! | [`apply`] | the entry of a compaction, the size after it |
 
+pub mod apply;
 pub mod cut;
 pub mod files;
 pub mod measure;
 pub mod plan;
+pub mod prompts;
 pub mod serialize;
+pub mod summary;
 
+pub use apply::{finish, tokens_after};
 pub use files::FileOps;
 pub use measure::should_compact;
 pub use plan::{NoPlan, Plan, plan};
 pub use serialize::conversation;
+pub use summary::{SummaryKind, SummaryRequest, Summarizer, check_reply, requests};

@@ -4,6 +4,7 @@ mod coercion;
 mod compaction;
 mod convert;
 pub mod retry;
+mod summaries;
 mod tokens;
 mod traces;
 
@@ -39,4 +40,5 @@ pub const FILES: &[VectorFile] = &[
     file("prepare-compaction", compaction::prepare),
     file("file-lists", compaction::file_lists),
     file("serialize-conversation", compaction::serialize),
+    file("compaction-requests", summaries::compaction),
 ];
