@@ -32,4 +32,4 @@ pub use files::FileOps;
 pub use measure::should_compact;
 pub use plan::{NoPlan, Plan, plan};
 pub use serialize::conversation;
-pub use summary::{SummaryKind, SummaryRequest, Summarizer, check_reply, requests};
+pub use summary::{Summarizer, SummaryKind, SummaryRequest, check_reply, requests};

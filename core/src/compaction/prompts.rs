@@ -93,8 +93,7 @@ pub const NO_HISTORY: &str = "Nothing came before this turn.";
 pub const JOIN: &str = "\n\n---\n\n**Turn in progress (first half):**\n\n";
 
 /// Begins the summary of a branch.
-pub const BRANCH_PREAMBLE: &str =
-    "The user explored another branch of this conversation before coming back here. Summary of that branch:\n\n";
+pub const BRANCH_PREAMBLE: &str = "The user explored another branch of this conversation before coming back here. Summary of that branch:\n\n";
 
 /// The summary of a branch on which nothing was said.
 pub const EMPTY_BRANCH: &str = "Nothing was said on the branch that was left.";

@@ -70,7 +70,8 @@ pub fn described(request: &SummaryRequest) -> Result<Value, String> {
     let (body, rest) = rest.split_once("\n</conversation>\n\n").ok_or("the conversation does not end")?;
     let (previous, rest) = match rest.strip_prefix("<previous-summary>\n") {
         Some(inner) => {
-            let (text, rest) = inner.split_once("\n</previous-summary>\n\n").ok_or("no end of the summary")?;
+            let (text, rest) =
+                inner.split_once("\n</previous-summary>\n\n").ok_or("no end of the summary")?;
             (Some(text), rest)
         }
         None => (None, rest),
@@ -173,7 +174,8 @@ impl Sender<'_> {
                 return Ok(reply);
             };
             made = attempt;
-            self.callbacks.push(json!({"scheduled": attempt, "max": policy.max_retries, "delayMs": delay_ms}));
+            self.callbacks
+                .push(json!({"scheduled": attempt, "max": policy.max_retries, "delayMs": delay_ms}));
             self.callbacks.push(json!({"slept": delay_ms}));
             self.callbacks.push(json!({"attemptStart": true}));
         }
@@ -261,7 +263,8 @@ pub fn compaction(_: &Value, case: &Value) -> Result<(), String> {
 #[test]
 fn an_update_keeps_what_was_there() {
     let kept = |request: &SummaryRequest| request.kind == SummaryKind::History;
-    let mut plan = plan_of(&json!({"messagesToSummarize": [{"role": "user", "content": "a", "timestamp": 1}],
+    let mut plan =
+        plan_of(&json!({"messagesToSummarize": [{"role": "user", "content": "a", "timestamp": 1}],
         "previousSummary": "OLD", "settings": {"reserveTokens": 0}}));
     let model = model(false);
     let by = Summarizer { model: &model, thinking: ThinkingLevel::High, focus: Some(" ") };
@@ -269,7 +272,9 @@ fn an_update_keeps_what_was_there() {
     plan.previous_summary = None;
     let first = requests(&plan, &by);
     assert!(update.len() == 1 && update.iter().all(kept) && first.iter().all(kept));
-    assert!(update[0].prompt.contains("In Progress to Done") && !first[0].prompt.contains("In Progress to Done"));
+    assert!(
+        update[0].prompt.contains("In Progress to Done") && !first[0].prompt.contains("In Progress to Done")
+    );
     // No reserve: no cap of our own, which would be zero.
     assert_eq!((update[0].max_tokens, update[0].reasoning), (None, None));
     assert!(!update[0].prompt.contains(prompts::FOCUS), "blank instructions say nothing");
