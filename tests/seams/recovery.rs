@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tau_core::message::{AssistantMessage, StopReason};
 use tau_core::now::Wall;
 use tau_core::op::Headers;
@@ -66,8 +66,8 @@ fn wait(response: &Value, wanted: &Value) -> Result<(), String> {
     let status = response["status"].as_u64().and_then(|status| u16::try_from(status).ok()).ok_or("status")?;
     let headers: Headers = response["headers"]
         .as_object()
-        .unwrap_or(&Map::new())
-        .iter()
+        .into_iter()
+        .flatten()
         .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
         .collect();
     let limits = Limits { max_retries: 1, max_delay_ms: 60_000, never: &[] };

@@ -1,6 +1,6 @@
 //! Failures: their words, their waits, their retries. Both areas have files of this kind.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tau_core::message::{AssistantMessage, StopReason, Usage};
 use tau_core::now::Wall;
 use tau_core::op::Headers;
@@ -32,7 +32,7 @@ pub fn delay(_: &Value, case: &Value) -> Result<(), String> {
     let base = input["baseDelayMs"].as_f64().ok_or("baseDelayMs")?;
     let attempt = u64::try_from(input["attempt"].as_i64().ok_or("attempt")?).unwrap_or_default();
     let cap = input["maxAgentDelayMs"].as_f64().unwrap_or(60_000.0);
-    let wanted = case["expected"].get("delayMs").unwrap_or(&case["expected"]);
+    let wanted = case["expected"].get("delayMs").unwrap_or_else(|| &case["expected"]);
     same(wanted, &json!(backoff_ms(base, attempt, cap)))
 }
 
@@ -64,9 +64,9 @@ pub fn classification(_: &Value, case: &Value) -> Result<(), String> {
 /// `recoverable-length`, in which the limit has two names and a negative one is none.
 pub fn recoverable_length(_: &Value, case: &Value) -> Result<(), String> {
     let input = &case["input"];
-    let limit = input.get("modelMaxTokens").unwrap_or(&input["desiredMaxOutput"]);
+    let limit = input.get("modelMaxTokens").unwrap_or_else(|| &input["desiredMaxOutput"]);
     let limit = u64::try_from(limit.as_i64().ok_or("limit")?).unwrap_or_default();
-    let wanted = case["expected"].get("recoverable").unwrap_or(&case["expected"]);
+    let wanted = case["expected"].get("recoverable").unwrap_or_else(|| &case["expected"]);
     same(wanted, &json!(is_recoverable_length(&reply(input), limit)))
 }
 
@@ -98,8 +98,8 @@ fn run<'a>(input: &Value, now: Wall, attempt: impl Fn(u64) -> Option<&'a Value>)
         }
         let headers: Headers = failed["headers"]
             .as_object()
-            .unwrap_or(&Map::new())
-            .iter()
+            .into_iter()
+            .flatten()
             .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
             .collect();
         let failure = match failed["status"].as_u64().and_then(|status| u16::try_from(status).ok()) {
