@@ -17,19 +17,24 @@
 //! | [`serialize`] | a conversation as plain text |
 //! | [`summary`], [`prompts`] | requests, what is accepted as a summary |
 //! | [`apply`] | the entry of a compaction, the size after it |
+//! | [`branch`], [`navigate`] | branches that are left: summaries, moving the leaf |
 
 pub mod apply;
+pub mod branch;
 pub mod cut;
 pub mod files;
 pub mod measure;
+pub mod navigate;
 pub mod plan;
 pub mod prompts;
 pub mod serialize;
 pub mod summary;
 
 pub use apply::{finish, tokens_after};
+pub use branch::{BranchPlan, branch_budget, prepare_branch};
 pub use files::FileOps;
 pub use measure::should_compact;
+pub use navigate::{Step, go, step_to};
 pub use plan::{NoPlan, Plan, plan};
 pub use serialize::conversation;
 pub use summary::{Summarizer, SummaryKind, SummaryRequest, check_reply, requests};

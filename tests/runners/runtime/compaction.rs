@@ -78,7 +78,7 @@ pub fn cut_point(_: &Value, case: &Value) -> Result<(), String> {
     )
 }
 
-fn text_of(message: &Message) -> String {
+pub fn text_of(message: &Message) -> String {
     match message {
         Message::Assistant(reply) => Content::Blocks(reply.content.clone()).texts().collect(),
         Message::ToolResult(result) => Content::Blocks(result.content.clone()).texts().collect(),

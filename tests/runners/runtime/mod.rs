@@ -1,5 +1,6 @@
 //! Vectors of `runtime/`.
 
+mod branches;
 mod coercion;
 mod compaction;
 mod convert;
@@ -41,4 +42,8 @@ pub const FILES: &[VectorFile] = &[
     file("file-lists", compaction::file_lists),
     file("serialize-conversation", compaction::serialize),
     file("compaction-requests", summaries::compaction),
+    file("branch-collect", branches::collected),
+    file("branch-prepare", branches::prepared),
+    file("branch-summary-requests", branches::summary),
+    file("tree-navigation", branches::navigation),
 ];
