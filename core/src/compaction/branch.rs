@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::files::FileOps;
 use super::prompts;
-use super::summary::{SummaryKind, SummaryRequest, Summarizer, check_reply, conversation_prompt, push_focus};
+use super::summary::{Summarizer, SummaryKind, SummaryRequest, check_reply, conversation_prompt, push_focus};
 use crate::fault::Fault;
 use crate::message::{AssistantMessage, Message};
 use crate::session::context::{contribute, edits};
@@ -85,7 +85,9 @@ pub fn prepare_branch(tree: &Tree, entries: &[Slot], budget: u64) -> Result<Bran
     let edits = edits(tree, entries);
     let mut said = Vec::new();
     'entries: for slot in entries.iter().rev() {
-        let Some(node) = tree.node(*slot).filter(|node| node.kind() != EntryKind::ToolResult) else { continue };
+        let Some(node) = tree.node(*slot).filter(|node| node.kind() != EntryKind::ToolResult) else {
+            continue;
+        };
         contribute(tree, *slot, true, edits.get(tree.id(*slot)).copied(), &mut said);
         if node.kind() == EntryKind::Compaction {
             // Its record of the prompt is no part of the conversation.
