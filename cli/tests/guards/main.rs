@@ -5,6 +5,8 @@
 //! and names the target of the optimised binary.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod calls;
 mod growth;
 mod idle;

@@ -19,8 +19,13 @@ use super::spawn::Started;
 use crate::sys::wake::{Wake, timespec};
 use crate::sys::{CancelToken, fault};
 
-/// As much as a pipe holds.
-const READ_BYTES: usize = 64 << 10;
+/// Largest piece read at once.
+const READ_BYTES: usize = 128 << 10;
+/// Output beyond this is a flood: it is read in large pieces, at the price of [`GATHER`].
+const FLOOD_BYTES: u64 = 1 << 20;
+/// How long a flood may gather in the pipe. A child writes some kilobytes at a time; to wake, read and pass on for each of
+/// them would cost more than the bytes themselves.
+const GATHER: Duration = Duration::from_micros(400);
 /// After a kill: how long the output of processes that left the group is still read.
 const AFTER_KILL: Duration = Duration::from_millis(250);
 /// After a kill: how long the child may take to die (it may hang in the kernel).
@@ -47,6 +52,9 @@ pub(super) struct Pump {
     exited: Option<Instant>,
     killed: Option<Instant>,
     last_data: Instant,
+    /// Bytes read so far, and in the last round.
+    total: u64,
+    round: usize,
     exit: ProcExit,
 }
 
@@ -78,6 +86,8 @@ impl Pump {
             exited: None,
             killed: None,
             last_data: Instant::now(),
+            total: 0,
+            round: 0,
             exit: ProcExit::default(),
         })
     }
@@ -86,6 +96,7 @@ impl Pump {
         let wake = Arc::clone(&self.wake);
         let hook = cancel.on_cancel(move || wake.wake());
         while !self.ended() {
+            self.gather();
             let ready = self.wait();
             if (ready.cancel || self.limits.deadline.is_some_and(|at| at <= Instant::now()))
                 && self.killed.is_none()
@@ -140,6 +151,14 @@ impl Pump {
         }
     }
 
+    /// Lets a flood gather in the pipe while it comes in small pieces. A cancel ends this.
+    fn gather(&self) {
+        let is_flood = self.total > FLOOD_BYTES && (1..READ_BYTES / 2).contains(&self.round);
+        if is_flood && self.exited.is_none() && self.killed.is_none() {
+            self.wake.wait(Some(GATHER));
+        }
+    }
+
     fn wait(&self) -> Ready {
         let limit = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
         let limit = self.watch.slice(limit, self.exited.is_some());
@@ -163,6 +182,7 @@ impl Pump {
 
     fn read(&mut self, ready: &[bool], out: &mut dyn FnMut(Stream, Vec<u8>)) {
         let last_data = &mut self.last_data;
+        let mut round = 0;
         let mut ready = ready.iter();
         self.pipes.retain(|(stream, fd)| {
             if ready.next() != Some(&true) {
@@ -171,8 +191,9 @@ impl Pump {
             let mut bytes = Vec::with_capacity(READ_BYTES);
             match read(fd, spare_capacity(&mut bytes)) {
                 Ok(0) => return false,
-                Ok(_) => {
+                Ok(n) => {
                     *last_data = Instant::now();
+                    round += n;
                     out(*stream, bytes);
                 }
                 Err(Errno::INTR | Errno::AGAIN) => {}
@@ -180,6 +201,8 @@ impl Pump {
             }
             true
         });
+        self.round = round;
+        self.total += round as u64;
     }
 
     /// Leaves the table of groups, then reaps: in this order the number of the group cannot belong to others.
