@@ -1,6 +1,6 @@
 //! Whether a failed run is tried again, and when: the session layer's policy `pi` (spec 10 §5, D17).
 //!
-//! Tables of words are in [`classify`], the layer below (one request) in [`request`]. Tools are never run again.
+//! Tables of words are in [`mod@classify`], the layer below (one request) in [`request`]. Tools are never run again.
 
 pub mod classify;
 pub mod request;
