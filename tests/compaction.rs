@@ -41,8 +41,10 @@ fn call(id: &str) -> Value {
 }
 
 fn result(id: &str, text: &str) -> EntryBody {
-    message(json!({"role": "toolResult", "toolCallId": id, "toolName": "read", "isError": false, "timestamp": 3,
-        "content": [{"type": "text", "text": text}]}))
+    message(
+        json!({"role": "toolResult", "toolCallId": id, "toolName": "read", "isError": false, "timestamp": 3,
+        "content": [{"type": "text", "text": text}]}),
+    )
 }
 
 /// A session that grows at random.
@@ -107,7 +109,10 @@ impl Growing {
     /// What was said, without summaries and system messages.
     fn said(&self) -> Vec<Arc<Message>> {
         let messages = self.session.context().messages.iter();
-        messages.filter(|m| !matches!(***m, Message::System(_) | Message::CompactionSummary(_))).cloned().collect()
+        messages
+            .filter(|m| !matches!(***m, Message::System(_) | Message::CompactionSummary(_)))
+            .cloned()
+            .collect()
     }
 
     fn prompt(&self) -> String {
@@ -164,7 +169,10 @@ fn nothing_is_lost_and_nothing_is_said_twice() {
             assert_eq!(chat.prompt(), prompt, "seed {seed}");
             assert_eq!(chat.plan(keep), Err(NoPlan::AlreadyCompacted));
             let messages = &chat.session.context().messages;
-            assert!(matches!(*messages[0], Message::System(_)) && matches!(*messages[1], Message::CompactionSummary(_)));
+            assert!(
+                matches!(*messages[0], Message::System(_))
+                    && matches!(*messages[1], Message::CompactionSummary(_))
+            );
             let sum: u64 = messages.iter().map(|message| message_tokens(message)).sum();
             assert_eq!(tokens_after(chat.session.context(), &mut Estimator::default()), sum);
         }
