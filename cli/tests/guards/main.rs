@@ -4,7 +4,6 @@
 //! They run against the binary that the tests build, without optimisation as a rule. Each limit leaves room for that
 //! and names the target of the optimised binary.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod calls;
 mod growth;
