@@ -3,7 +3,6 @@
 //!
 //! A process of its own that stays small itself: see `tau_tests::usage::Usage`.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
