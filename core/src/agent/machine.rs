@@ -55,6 +55,8 @@ pub enum Out {
     Finished {
         /// The user aborted it.
         aborted: bool,
+        /// It was asked to end at a turn boundary.
+        stopped: bool,
     },
 }
 
@@ -309,9 +311,9 @@ impl Agent {
                     }
                 }
                 Step::Task(Task::Finished) => {
-                    let aborted = run.aborted;
+                    let (aborted, stopped) = (run.aborted, run.stop_requested);
                     self.run = None;
-                    return Some(Out::Finished { aborted });
+                    return Some(Out::Finished { aborted, stopped });
                 }
                 Step::Task(task) => self.decide(task, now),
             }
@@ -468,7 +470,7 @@ impl Agent {
     fn after_turn(&mut self, decision: Option<TurnDecision>) {
         let Some(run) = &mut self.run else { return };
         run.had_turn = true;
-        if decision == Some(TurnDecision::End) || core::mem::take(&mut run.stop_requested) {
+        if decision == Some(TurnDecision::End) || run.stop_requested {
             Self::end(run);
             return;
         }

@@ -102,6 +102,8 @@ enum Activity {
     Ended {
         /// The user aborted it.
         aborted: bool,
+        /// It was asked to end at a turn boundary.
+        stopped: bool,
     },
 }
 
@@ -327,8 +329,8 @@ impl Desk {
             self.out(out, cx);
             return true;
         }
-        if let Activity::Ended { aborted } = self.activity {
-            self.after_run(aborted, cx);
+        if let Activity::Ended { aborted, stopped } = self.activity {
+            self.after_run(aborted, stopped, cx);
             return true;
         }
         false
@@ -343,7 +345,7 @@ impl Desk {
             }
             Out::AbortStream => cx.out.push(Want::AbortStream),
             Out::AbortTools => cx.out.push(Want::AbortTools),
-            Out::Finished { aborted } => self.activity = Activity::Ended { aborted },
+            Out::Finished { aborted, stopped } => self.activity = Activity::Ended { aborted, stopped },
             // No hook is switched on: the Desk acts between runs only.
             Out::Hook(_) => {}
         }
@@ -382,10 +384,11 @@ impl Desk {
         self.show_queues(cx);
     }
 
-    /// After a run: queued messages start another one unless the user aborted (D23), else everything is settled.
-    fn after_run(&mut self, aborted: bool, cx: &mut Cx<'_>) {
+    /// After a run: queued messages start another one unless the user aborted (D23) or asked for an end, else
+    /// everything is settled.
+    fn after_run(&mut self, aborted: bool, stopped: bool, cx: &mut Cx<'_>) {
         let queued = !self.agent.steering.is_empty() || !self.agent.follow_up.is_empty();
-        if queued && !aborted && self.closing == Closing::No && self.agent.continue_run(cx.now).is_ok() {
+        if queued && !aborted && !stopped && self.closing == Closing::No && self.agent.continue_run(cx.now).is_ok() {
             self.activity = Activity::Running;
             return;
         }
