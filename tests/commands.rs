@@ -9,7 +9,8 @@ use tau_core::op::{Outcome, Stream};
 use tau_tests::drive::Driven;
 
 fn answer(text: &str) -> Vec<u8> {
-    let chunk = json!({"id": "r", "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]});
+    let chunk =
+        json!({"id": "r", "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]});
     format!("data: {chunk}\n\ndata: [DONE]\n\n").into_bytes()
 }
 

@@ -388,7 +388,12 @@ impl Desk {
     /// everything is settled.
     fn after_run(&mut self, aborted: bool, stopped: bool, cx: &mut Cx<'_>) {
         let queued = !self.agent.steering.is_empty() || !self.agent.follow_up.is_empty();
-        if queued && !aborted && !stopped && self.closing == Closing::No && self.agent.continue_run(cx.now).is_ok() {
+        if queued
+            && !aborted
+            && !stopped
+            && self.closing == Closing::No
+            && self.agent.continue_run(cx.now).is_ok()
+        {
             self.activity = Activity::Running;
             return;
         }
