@@ -1,7 +1,8 @@
 //! `anthropic-messages`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tau_core::provider::anthropic::{ERROR_IMAGE_MOVED, REASONING_REDACTED, error_images_caption};
+use tau_tests::compare::same;
 use tau_tests::messages::fill;
 
 use super::exchange;
@@ -36,21 +37,15 @@ pub fn stream(_: &Value, case: &Value) -> Result<(), String> {
     exchange::check_stream(&fill(&case["expected"], TOKENS), case)
 }
 
-/// `anthropic-sequences`: requests that continue a thread kept by the server. A step that continues one carries the
-/// thread in its body, which no request of ours does.
+/// `anthropic-sequences`: every request of a conversation, made from the history of its step. Steps that send a
+/// request again after a refusal expect more than one; the first is compared.
 pub fn sequence(_: &Value, case: &Value) -> Result<(), String> {
-    let steps = case["steps"].as_array().ok_or("no steps")?;
-    for step in steps {
-        let requests = step["expected"]["requests"].as_array().ok_or("no requests")?;
-        let threaded = |request: &&Value| {
-            request["anthropicBeta"].as_str().is_some_and(|beta| beta.contains("message-threads"))
-        };
-        if let Some(request) = requests.iter().find(threaded) {
-            return Err(format!(
-                "message threads are not built: {}",
-                tau_tests::compare::brief(&request["body"])
-            ));
-        }
+    for (index, step) in case["steps"].as_array().ok_or("no steps")?.iter().enumerate() {
+        let input = json!({"input": step["input"]});
+        let made = exchange::encode(&input)?;
+        let body: Value = serde_json::from_slice(&made.body).map_err(|e| e.to_string())?;
+        let wanted = captions(&fill(&step["expected"]["requests"][0]["body"], TOKENS));
+        same(&wanted, &body).map_err(|e| format!("step {index}: {e}"))?;
     }
     Ok(())
 }
