@@ -387,13 +387,16 @@ fn options(settings: &Settings, warnings: &mut Vec<String>) -> RequestOptions {
         Settings::HTTP_IDLE_TIMEOUT_MS
     });
     let limit = |ms: u64| (ms > 0).then_some(ms);
+    let retry = settings.provider_retry();
     let long = env::var("PI_CACHE_RETENTION").is_some_and(|value| value == "long");
     RequestOptions {
         budgets: settings.thinking_budgets(),
         cache: if long { CacheRetention::Long } else { CacheRetention::default() },
-        head_timeout_ms: settings.provider_retry().timeout_ms.or_else(|| limit(idle)),
+        head_timeout_ms: limit(retry.timeout_ms.unwrap_or(idle)),
         idle_timeout_ms: limit(idle),
         proxy: settings.http_proxy().map(str::to_owned),
+        max_retries: retry.max_retries.unwrap_or_default(),
+        max_retry_delay_ms: retry.max_retry_delay_ms,
         ..RequestOptions::default()
     }
 }

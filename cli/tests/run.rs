@@ -49,6 +49,22 @@ fn a_tool_loop_changes_real_files() {
 }
 
 #[test]
+fn a_refused_request_is_sent_again_when_the_settings_say_so() {
+    let busy = || {
+        let mut reply = Reply::error(503, "busy");
+        reply.headers.push(("retry-after-ms".into(), "1".into()));
+        reply
+    };
+    let (place, server) = place([busy(), openai::text("fine"), busy()]);
+    place.settings(&json!({"retry": {"enabled": false, "provider": {"maxRetries": 1}}}));
+    assert_eq!(place.run(&["-p", "hello"]).ok().out, "fine\n");
+    assert_eq!(server.requests().len(), 2);
+    place.settings(&json!({"retry": {"enabled": false, "provider": {"maxRetries": 0}}}));
+    assert!(place.run(&["-p", "hello"]).ended_with(1).err.contains("busy"));
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
 fn events_come_in_order_one_a_line() {
     let (place, _server) = place([bash("c1", "echo hi"), openai::text("done")]);
     let events = place.run(&["--mode", "json", "go"]).ok().events();

@@ -100,7 +100,7 @@ impl World {
                 output_dir: "/tmp/out".into(),
                 ..ToolEnv::default()
             }),
-            options: RequestOptions::default(),
+            options: RequestOptions { max_retries: rng.below(3), ..RequestOptions::default() },
             block_images: false,
         };
         Self {

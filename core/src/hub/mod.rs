@@ -204,6 +204,13 @@ impl Hub {
         self.wire.partial()
     }
 
+    /// The wait, in ms, that the service asked for when it refused the last request; `None` when it named none, or
+    /// one above the limit for requests, whose failure says so.
+    #[must_use]
+    pub const fn last_asked_ms(&self) -> Option<f64> {
+        self.wire.asked_ms()
+    }
+
     /// Time never goes back, whatever a backend says.
     fn set_now(&mut self, now: Now) {
         self.now = Now { mono: self.now.mono.max(now.mono), wall: now.wall };
@@ -248,7 +255,7 @@ impl Hub {
                 Want::Request => self.request(),
                 Want::Execute { index, tool, call, args } => self.execute(index, &tool, call, args),
                 Want::AbortStream => {
-                    if let Some(op) = self.wire.abort() {
+                    if let Some(op) = self.wire.abort(self.now) {
                         self.ops.cancel(op);
                     }
                 }
@@ -265,7 +272,8 @@ impl Hub {
         match self.ops.owner_of(op, &reply) {
             None => {}
             Some(Owner::Request) => {
-                let next = self.wire.on_reply(op, reply, self.desk.agent().context(), self.now);
+                let context = self.desk.agent().context();
+                let next = self.wire.on_reply(op, reply, context, self.now, &mut self.rng);
                 self.start_request_op(next);
             }
             Some(Owner::Call(index, slot)) => self.call_input(index, ToolInput::Reply(slot, reply)),
@@ -286,6 +294,8 @@ impl Hub {
             self.ops.disown(op);
             self.ops.cancel(op);
         }
+        let next = self.wire.resume(self.desk.agent().context(), self.now);
+        self.start_request_op(next);
         for index in self.bench.take_due(self.now.mono) {
             self.call_input(index, ToolInput::Tick);
         }

@@ -1,4 +1,7 @@
 //! **Wire**: the exchange with the model that is under way.
+//!
+//! A request that failed before its response was established may be sent again after a wait
+//! ([`mod@crate::retry::request`]), with credentials that are looked up anew. Nobody sees that but the clock.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -7,6 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::convert::{self, Memo};
+use crate::entropy::Entropy;
 use crate::fault::{FaultKind, IoFault};
 use crate::ids::OpId;
 use crate::input::Reply;
@@ -15,6 +19,9 @@ use crate::model::{Model, ThinkingLevel};
 use crate::now::{Mono, Now};
 use crate::op::{Credential, Headers, HttpRequest, Op, Outcome, SecretOp};
 use crate::provider::{self, BodyEnd, Decoder, Encoder, ModelRequest, RequestOptions, StreamEvent, error};
+use crate::retry::ceil;
+use crate::retry::request::{Failure, Limits, Next as Verdict, decide};
+use crate::wire::http_head::retry_after_ms;
 
 /// Most bytes of an error body that are looked at.
 const ERROR_BODY: usize = 64 * 1024;
@@ -31,6 +38,7 @@ pub(super) struct Wire {
     /// Decoded and not yet shown.
     events: VecDeque<StreamEvent>,
     scratch: Vec<StreamEvent>,
+    asked_ms: Option<f64>,
 }
 
 impl core::fmt::Debug for Wire {
@@ -45,6 +53,8 @@ struct Exchange {
     options: RequestOptions,
     started: Now,
     stage: Stage,
+    /// How often the request was sent again.
+    retries: u64,
     aborted: bool,
 }
 
@@ -55,6 +65,8 @@ enum Stage {
     Sent { op: OpId },
     /// The body of an error.
     Refused { op: OpId, status: u16, headers: Headers, body: Vec<u8> },
+    /// It failed and is sent again then.
+    Waiting { until: Mono },
     /// The body of a reply.
     Body { op: Option<OpId>, decoder: Box<dyn Decoder>, ended: Option<Mono> },
     /// Failed before there was anything to decode.
@@ -95,18 +107,37 @@ impl Wire {
         now: Now,
     ) -> Next {
         self.events.clear();
+        self.asked_ms = None;
         let options = RequestOptions { reasoning: Some(thinking), ..base.clone() };
-        // The id is filled in by `sent`.
-        let stage = Stage::Secret { op: OpId(u64::MAX) };
-        self.exchange = Some(Exchange { model: model.clone(), options, started: now, stage, aborted: false });
+        let stage = Stage::Waiting { until: now.mono };
+        let model = model.clone();
+        self.exchange = Some(Exchange { model, options, started: now, stage, retries: 0, aborted: false });
+        self.attempt(context, now)
+    }
+
+    /// One attempt: first its credentials, which may have changed since the last one; the demo needs none.
+    fn attempt(&mut self, context: &[Arc<Message>], now: Now) -> Next {
+        let Some(Exchange { model, stage, .. }) = &mut self.exchange else { return Next::Wait };
         if model.api == provider::demo::API {
             return self.send(&Credential::default(), context, now);
         }
+        // The id is filled in by `sent`.
+        *stage = Stage::Secret { op: OpId(u64::MAX) };
         Next::Start(Op::Secret(SecretOp {
             provider: model.provider.clone(),
             model: model.id.clone(),
             base_url: model.base_url.clone(),
         }))
+    }
+
+    /// Sends a request again whose wait is over.
+    pub(super) fn resume(&mut self, context: &[Arc<Message>], now: Now) -> Next {
+        match &self.exchange {
+            Some(Exchange { stage: Stage::Waiting { until }, .. }) if *until <= now.mono => {
+                self.attempt(context, now)
+            }
+            _ => Next::Wait,
+        }
     }
 
     /// The run was aborted before the request could be made.
@@ -123,18 +154,29 @@ impl Wire {
     }
 
     /// Gives up; the op to cancel, if one is under way.
-    pub(super) fn abort(&mut self) -> Option<OpId> {
+    pub(super) fn abort(&mut self, now: Now) -> Option<OpId> {
         let exchange = self.exchange.as_mut()?;
         exchange.aborted = true;
         match &exchange.stage {
             Stage::Secret { op } | Stage::Sent { op } | Stage::Refused { op, .. } => Some(*op),
             Stage::Body { op, .. } => *op,
+            Stage::Waiting { .. } => {
+                self.fail(error::ABORTED.into(), now);
+                None
+            }
             Stage::Failed(_) => None,
         }
     }
 
-    /// Takes a reply of the op under way.
-    pub(super) fn on_reply(&mut self, id: OpId, reply: Reply, context: &[Arc<Message>], now: Now) -> Next {
+    /// Takes a reply of the op under way. `rng` spreads the waits of requests that are sent again.
+    pub(super) fn on_reply(
+        &mut self,
+        id: OpId,
+        reply: Reply,
+        context: &[Arc<Message>],
+        now: Now,
+        rng: &mut Entropy,
+    ) -> Next {
         let Some(exchange) = &mut self.exchange else { return Next::Wait };
         match &mut exchange.stage {
             Stage::Secret { op } if *op == id => match reply {
@@ -146,11 +188,11 @@ impl Wire {
             },
             Stage::Sent { op } if *op == id => match reply {
                 Reply::Head { status, headers } => self.head(id, status, headers),
-                Reply::Failed(fault) => self.fail_io(&fault, now),
-                Reply::Done(_) => self.fail_io(
-                    &IoFault::new(FaultKind::Reset, "the connection closed before an answer came"),
-                    now,
-                ),
+                Reply::Failed(fault) => self.lost(&fault, now, rng),
+                Reply::Done(_) => {
+                    let why = "the connection closed before an answer came";
+                    self.lost(&IoFault::new(FaultKind::Reset, why), now, rng);
+                }
                 Reply::Chunk { .. } | Reply::Update(_) => {}
             },
             Stage::Refused { op, status, headers, body } if *op == id => match reply {
@@ -160,7 +202,8 @@ impl Wire {
                 }
                 reply if reply.is_last() => {
                     let text = error::http_error_message(&exchange.model, *status, headers, body);
-                    self.fail(text, now);
+                    let (status, headers) = (*status, core::mem::take(headers));
+                    self.refused(&Failure::Status { status, headers: &headers }, text, now, rng);
                 }
                 _ => {}
             },
@@ -248,6 +291,43 @@ impl Wire {
         }
     }
 
+    /// The connection failed before a response was established.
+    fn lost(&mut self, fault: &IoFault, now: Now, rng: &mut Entropy) {
+        self.refused(&Failure::from(fault), error::request_fault_message(fault), now, rng);
+    }
+
+    /// There is no response: the request is sent again later, or `text` is the failure.
+    fn refused(&mut self, failure: &Failure<'_>, text: String, now: Now, rng: &mut Entropy) {
+        let Some(exchange) = &mut self.exchange else { return };
+        let options = &exchange.options;
+        let limits =
+            Limits { max_retries: options.max_retries, max_delay_ms: options.max_retry_delay_ms, never: &[] };
+        let verdict = if exchange.aborted {
+            Verdict::Fail
+        } else {
+            decide(&limits, exchange.retries, failure, now.wall, rng.unit())
+        };
+        match verdict {
+            Verdict::Again(wait_ms) => {
+                exchange.retries += 1;
+                exchange.stage = Stage::Waiting { until: now.mono.plus(ceil(wait_ms)) };
+            }
+            Verdict::TooLong(delay) => self.fail(delay.message(&text), now),
+            Verdict::Fail => {
+                if let Failure::Status { headers, .. } = failure {
+                    self.asked_ms = retry_after_ms(headers, now.wall);
+                }
+                self.fail(text, now);
+            }
+        }
+    }
+
+    /// The wait, in ms, that the service asked for when it refused the last request; `None` when it named none, or
+    /// one longer than the limit for requests (the failure says so, and our own schedule counts).
+    pub(super) const fn asked_ms(&self) -> Option<f64> {
+        self.asked_ms
+    }
+
     fn fail_io(&mut self, fault: &IoFault, now: Now) {
         let text = match &self.exchange {
             Some(_) => error::request_fault_message(fault),
@@ -275,10 +355,11 @@ impl Wire {
         }
     }
 
-    /// When the body of a complete reply is not waited for any longer.
+    /// When a request is sent again, or the body of a complete reply is not waited for any longer.
     pub(super) fn deadline(&self) -> Option<Mono> {
         match &self.exchange.as_ref()?.stage {
             Stage::Body { op: Some(_), ended: Some(at), .. } => Some(at.plus(DRAIN_MS)),
+            Stage::Waiting { until } => Some(*until),
             _ => None,
         }
     }

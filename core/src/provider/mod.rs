@@ -83,6 +83,10 @@ pub struct RequestOptions {
     pub idle_timeout_ms: Option<u64>,
     /// Proxy setting.
     pub proxy: Option<String>,
+    /// How often a request that brought no response is sent again.
+    pub max_retries: u64,
+    /// Longest wait before that which a service may ask for, ms; 0 = any.
+    pub max_retry_delay_ms: u64,
 }
 
 /// One request: public messages (system, user, assistant, toolResult) for one model.

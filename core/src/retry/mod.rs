@@ -106,9 +106,9 @@ impl DelayTooLong {
     }
 }
 
-/// Rounds up; out of range saturates.
+/// Rounds up; what no whole number holds saturates.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-fn ceil(number: f64) -> u64 {
+pub(crate) fn ceil(number: f64) -> u64 {
     let whole = number as u64;
     whole.saturating_add(u64::from((whole as f64) < number))
 }
