@@ -53,6 +53,13 @@ pub(super) fn quick(line: &[u8]) -> Option<Head<'_>> {
     })
 }
 
+/// The type of a record that begins with it, as all programs write them; what follows is not looked at.
+pub(super) fn first_type(line: &[u8]) -> Option<&str> {
+    let mut cursor = Cursor { line, at: 0 };
+    cursor.open("type")?;
+    cursor.text()
+}
+
 fn message_kind(role: &str) -> EntryKind {
     match role {
         "user" => EntryKind::User,

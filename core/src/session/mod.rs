@@ -10,6 +10,7 @@
 //! | [`store`] | a session and what must be written |
 //! | [`fork`] | copies: a branch, a whole file, an export |
 //! | [`info`] | what a list shows about a file; finding a header |
+//! | [`search`] | finding sessions by what was said |
 //! | [`stats`] | what a session cost and holds |
 //! | [`migrate`] | files of older versions |
 
@@ -21,8 +22,10 @@ mod head;
 pub mod info;
 pub mod migrate;
 pub mod reader;
+pub mod search;
 pub mod stats;
 pub mod store;
+mod tail;
 pub mod tree;
 
 pub use context::Context;

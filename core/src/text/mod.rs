@@ -3,6 +3,7 @@
 pub mod ansi;
 pub mod bom_eol;
 pub mod clean;
+pub mod fuzzy;
 pub mod phrase;
 pub mod surrogate;
 pub mod truncate;

@@ -55,6 +55,41 @@ fn matcher(spec: &SearchSpec) -> Result<RegexMatcher, IoFault> {
         .map_err(|e| invalid(e.to_string()))
 }
 
+/// A regular expression for texts, case aside: a function that tells whether it is found in one. Line breaks are
+/// characters like others; `^` and `$` stand for the ends of the text.
+///
+/// # Errors
+/// `Invalid`, with the reason.
+pub fn pattern(pattern: &str) -> Result<impl Fn(&str) -> bool + use<>, IoFault> {
+    let matcher = RegexMatcherBuilder::new()
+        .case_insensitive(true)
+        .multi_line(false)
+        .build(pattern)
+        .map_err(|e| IoFault::new(FaultKind::Invalid, format!("invalid pattern `{pattern}`: {e}")))?;
+    Ok(move |text: &str| {
+        let mut found = false;
+        let sink = Found(&mut found);
+        let searched = SearcherBuilder::new().multi_line(true).line_number(false).build().search_slice(
+            &matcher,
+            text.as_bytes(),
+            sink,
+        );
+        searched.is_ok() && found
+    })
+}
+
+/// Notes that there is a match.
+struct Found<'a>(&'a mut bool);
+
+impl Sink for Found<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, _: &SinkMatch<'_>) -> io::Result<bool> {
+        *self.0 = true;
+        Ok(false)
+    }
+}
+
 fn overrides(root: &Path, glob: Option<&str>) -> Result<Override, IoFault> {
     let Some(glob) = glob else { return Ok(Override::empty()) };
     let (not, rest) = glob.strip_prefix('!').map_or(("", glob), |rest| ("!", rest));

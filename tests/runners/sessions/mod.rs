@@ -11,7 +11,7 @@ mod store;
 
 pub use store::{context, stats};
 
-use tau_tests::vectors::{VectorFile, file};
+use tau_tests::vectors::{VectorFile, file, list};
 
 /// Files of this area.
 #[rustfmt::skip]
@@ -27,6 +27,9 @@ pub const FILES: &[VectorFile] = &[
     file("fork-branch", fork::run),
     file("session-info", lists::picker_info),
     file("session-selection", lists::selection),
+    file("session-search", lists::search),
+    file("fuzzy", lists::fuzzy_score),
+    list("fuzzy", "filterCases", lists::fuzzy_order),
     file("session-id-validation", store::session_id),
     file("cwd-encoding", paths::posix),
     file("cwd-encoding-windows", paths::windows),
