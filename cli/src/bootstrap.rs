@@ -233,6 +233,7 @@ impl Workshop {
             prompt,
             config: AgentConfig::default(),
             steering_mode: settings.steering_mode(),
+            settings: Arc::new(settings.clone()),
             follow_up_mode: settings.follow_up_mode(),
         };
         let block_images = settings.images().block;

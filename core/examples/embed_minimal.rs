@@ -87,6 +87,7 @@ fn boot(now: Now) -> Boot {
             prompt: vec![("base".into(), "You are embedded.".into())],
             config: AgentConfig::default(),
             steering_mode: QueueMode::OneAtATime,
+            settings: Arc::default(),
             follow_up_mode: QueueMode::OneAtATime,
         },
         env: Arc::new(ToolEnv::default()),

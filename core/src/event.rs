@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::fault::Fault;
+use crate::harness::{Compacted, Reason, SummarySource};
 use crate::json::Value;
 use crate::message::{Message, Text, ToolCall, Usage};
 use crate::model::ThinkingLevel;
@@ -85,6 +86,56 @@ pub enum Event {
         /// Texts waiting for the end of the run.
         follow_up: Vec<String>,
     },
+    /// A compaction begins.
+    CompactionStart(Reason),
+    /// A compaction ended, or a recovery was given up.
+    CompactionEnd {
+        /// Why it was made.
+        reason: Reason,
+        /// What it did; `None` = nothing changed.
+        result: Option<Arc<Compacted>>,
+        /// It was cancelled.
+        aborted: bool,
+        /// The run that failed is tried once more.
+        will_retry: bool,
+        /// Why nothing changed.
+        error: Option<String>,
+    },
+    /// A run failed and is tried again after a wait.
+    AutoRetryStart {
+        /// Number of this retry, from 1.
+        attempt: u64,
+        /// How many there may be.
+        max_attempts: u64,
+        /// The wait, ms.
+        delay_ms: u64,
+        /// Why the run failed.
+        error: String,
+    },
+    /// Retries are over.
+    AutoRetryEnd {
+        /// A good reply came.
+        success: bool,
+        /// Number of the last retry.
+        attempt: u64,
+        /// The failure that stays.
+        final_error: Option<String>,
+    },
+    /// A request for a summary failed and is made again after a wait.
+    SummaryRetryScheduled {
+        /// Number of this retry, from 1.
+        attempt: u64,
+        /// How many there may be.
+        max_attempts: u64,
+        /// The wait, ms.
+        delay_ms: u64,
+        /// Why the request failed.
+        error: String,
+    },
+    /// The request for a summary is made again.
+    SummaryRetryStart(SummarySource),
+    /// Retries of summary requests are over.
+    SummaryRetryFinished,
     /// An entry that no message event announces was appended.
     EntryAppended(Arc<Value>),
     /// The display name of the session changed.

@@ -1,6 +1,7 @@
 //! Events as JSON objects, for JSON mode and RPC (spec 60 §3.5, spec 10 §3.2).
 
 use crate::event::{Event, MessageUpdate};
+use crate::harness::{Compacted, SummarySource};
 use crate::json::Writer;
 use crate::message::{Message, Usage, write_blocks};
 use crate::tools::ToolOutput;
@@ -35,6 +36,13 @@ impl Event {
             Self::AgentEnd { .. } => "agent_end",
             Self::AgentSettled { .. } => "agent_settled",
             Self::QueueUpdate { .. } => "queue_update",
+            Self::CompactionStart(_) => "compaction_start",
+            Self::CompactionEnd { .. } => "compaction_end",
+            Self::AutoRetryStart { .. } => "auto_retry_start",
+            Self::AutoRetryEnd { .. } => "auto_retry_end",
+            Self::SummaryRetryScheduled { .. } => "summarization_retry_scheduled",
+            Self::SummaryRetryStart(_) => "summarization_retry_attempt_start",
+            Self::SummaryRetryFinished => "summarization_retry_finished",
             Self::EntryAppended(_) => "entry_appended",
             Self::SessionName(_) => "session_info_changed",
             Self::ThinkingLevel(_) => "thinking_level_changed",
@@ -45,7 +53,11 @@ impl Event {
 
     fn write_fields(&self, w: &mut Writer) {
         match self {
-            Self::AgentStart | Self::TurnStart | Self::Error(_) | Self::Closed => {}
+            Self::AgentStart
+            | Self::TurnStart
+            | Self::SummaryRetryFinished
+            | Self::Error(_)
+            | Self::Closed => {}
             Self::MessageStart(message) | Self::MessageEnd(message) => {
                 w.key("message");
                 message.write(w);
@@ -88,10 +100,57 @@ impl Event {
                     w.end_array();
                 }
             }
+            Self::CompactionStart(reason) => w.field_str("reason", reason.name()),
+            Self::CompactionEnd { reason, result, aborted, will_retry, error } => {
+                w.field_str("reason", reason.name());
+                if let Some(result) = result {
+                    w.key("result");
+                    result.write(w);
+                }
+                w.field_bool("aborted", *aborted);
+                w.field_bool("willRetry", *will_retry);
+                w.field_opt_str("errorMessage", error.as_deref());
+            }
+            Self::AutoRetryStart { attempt, max_attempts, delay_ms, error }
+            | Self::SummaryRetryScheduled { attempt, max_attempts, delay_ms, error } => {
+                w.field_u64("attempt", *attempt);
+                w.field_u64("maxAttempts", *max_attempts);
+                w.field_u64("delayMs", *delay_ms);
+                w.field_str("errorMessage", error);
+            }
+            Self::AutoRetryEnd { success, attempt, final_error } => {
+                w.field_bool("success", *success);
+                w.field_u64("attempt", *attempt);
+                w.field_opt_str("finalError", final_error.as_deref());
+            }
+            Self::SummaryRetryStart(SummarySource::Branch) => w.field_str("source", "branchSummary"),
+            Self::SummaryRetryStart(SummarySource::Compaction(reason)) => {
+                w.field_str("source", "compaction");
+                w.field_str("reason", reason.name());
+            }
             Self::EntryAppended(entry) => w.field_value("entry", entry),
             Self::SessionName(name) => w.field_opt_str("name", name.as_deref()),
             Self::ThinkingLevel(level) => w.field_str("level", level.name()),
         }
+    }
+}
+
+impl Compacted {
+    /// Writes the result as an object, as in `compaction_end` and in the response to `compact`.
+    pub fn write(&self, w: &mut Writer) {
+        w.begin_object();
+        w.field_str("summary", &self.summary);
+        w.field_str("firstKeptEntryId", &self.first_kept);
+        w.field_u64("tokensBefore", self.tokens_before);
+        w.field_u64("estimatedTokensAfter", self.tokens_after);
+        if let Some(usage) = &self.usage {
+            w.key("usage");
+            usage.write(w);
+        }
+        if let Some(details) = &self.details {
+            w.field_value("details", details);
+        }
+        w.end_object();
     }
 }
 

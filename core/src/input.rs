@@ -1,12 +1,14 @@
 //! The only way in: commands of a surface, replies of the world, ticks.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::fault::IoFault;
+use crate::harness::SummaryWish;
 use crate::ids::OpId;
-use crate::message::{Block, Message};
+use crate::message::{Block, CustomMessage, Message};
 use crate::model::{Model, ThinkingLevel};
 use crate::op::{Headers, Outcome, Stream};
 use crate::tools::ToolOutput;
@@ -91,6 +93,29 @@ impl QueueMode {
     }
 }
 
+/// A message of a host, and where it goes (spec 10 §8.4).
+#[derive(Clone, Debug)]
+pub struct HostNote {
+    /// The message.
+    pub message: Box<CustomMessage>,
+    /// Its place.
+    pub deliver: Deliver,
+    /// Whether it asks for an answer; `None` = only if a run is active.
+    pub trigger: Option<bool>,
+}
+
+/// Where a message of a host goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Deliver {
+    /// Before the next request of the active run.
+    #[default]
+    Steer,
+    /// When the active run would end.
+    FollowUp,
+    /// Behind the next prompt.
+    NextTurn,
+}
+
 /// What a surface can ask for. A command that cannot be followed gives an error event and changes nothing.
 #[derive(Clone, Debug)]
 pub enum Command {
@@ -136,6 +161,37 @@ pub enum Command {
     SetSteeringMode(QueueMode),
     /// Changes how follow-up messages are delivered.
     SetFollowUpMode(QueueMode),
+    /// Ends the wait before another try of a run that failed; nothing follows.
+    AbortRetry,
+    /// Gives up a compaction or branch summary that is being made; a run goes on without it.
+    AbortCompaction,
+    /// Compacts the context now; aborts a run first. What came of it: [`Desk::compacted`](crate::harness::Desk::compacted).
+    Compact {
+        /// What the summary is to look at.
+        focus: Option<String>,
+    },
+    /// Goes to another entry of the tree. What came of it: [`Desk::moved`](crate::harness::Desk::moved).
+    Navigate {
+        /// The entry.
+        target: String,
+        /// Summarise the branch that is left.
+        summary: Option<SummaryWish>,
+        /// A label for the summary, or for the entry when there is none.
+        label: Option<String>,
+    },
+    /// Labels an entry; `None` clears.
+    SetLabel {
+        /// The entry.
+        entry: String,
+        /// The label.
+        label: Option<String>,
+    },
+    /// Switches compaction by itself on or off.
+    SetAutoCompaction(bool),
+    /// Switches retries of failed runs on or off.
+    SetAutoRetry(bool),
+    /// A message of a host.
+    Host(HostNote),
     /// Appends a message that starts no run (a shell record, a note of the host).
     Note(Arc<Message>),
     /// Sets the display name of the session.

@@ -92,6 +92,7 @@ impl World {
                 prompt: vec![("base".into(), "You are a test.".into())],
                 config,
                 steering_mode,
+                settings: Arc::default(),
                 follow_up_mode,
             },
             env: Arc::new(ToolEnv {

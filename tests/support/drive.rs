@@ -67,6 +67,7 @@ impl Driven {
                 prompt: vec![("base".into(), "You are a test.".into())],
                 config: AgentConfig::default(),
                 steering_mode: QueueMode::OneAtATime,
+                settings: Arc::default(),
                 follow_up_mode: QueueMode::OneAtATime,
             },
             env: Arc::new(ToolEnv { cwd: "/w".into(), ..ToolEnv::default() }),

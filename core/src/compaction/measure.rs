@@ -4,7 +4,7 @@
 
 use crate::message::StopReason;
 use crate::session::tree::{Slot, Tree};
-use crate::session::{Context, EntryKind};
+use crate::session::{Context, EntryBody, EntryKind};
 use crate::settings::CompactionSettings;
 use crate::tokens::{ContextUsage, Estimator, last_usage};
 
@@ -46,7 +46,7 @@ pub fn after_reply(tree: &Tree, context: &Context, reply: Slot, estimator: &mut 
 
 /// `U` of a reply that did not fail and has one.
 fn own_usage(tree: &Tree, reply: Slot) -> Option<u64> {
-    let Some(crate::session::EntryBody::Message(message)) = tree.node(reply)?.body() else { return None };
+    let Some(EntryBody::Message(message)) = tree.node(reply)?.body() else { return None };
     let reply = message.as_assistant().filter(|reply| reply.stop_reason != StopReason::Error)?;
     Some(reply.usage.context_tokens()).filter(|tokens| *tokens > 0)
 }
@@ -55,6 +55,36 @@ fn own_usage(tree: &Tree, reply: Slot) -> Option<u64> {
 #[must_use]
 pub fn is_stale(tree: &Tree, slot: Slot) -> bool {
     newer(tree, slot, is_compaction)
+}
+
+/// Whether a context edit came after an entry of the current branch: what its usage counted is another context.
+#[must_use]
+pub fn is_edited_since(tree: &Tree, slot: Slot) -> bool {
+    newer(tree, slot, is_edit)
+}
+
+/// Whether another compaction may help the reply at `slot`: none was made yet on its branch, or a good reply came after
+/// the last one. Otherwise compactions and failures would take turns for ever (bug 63).
+#[must_use]
+pub fn may_compact_again(tree: &Tree, slot: Slot) -> bool {
+    let mut next = tree.parent(slot);
+    // A cycle of parents ends with the number of entries.
+    for _ in tree.nodes() {
+        let Some(node) = next.and_then(|at| tree.node(at)) else { return true };
+        match (node.kind(), node.body()) {
+            (EntryKind::Compaction, _) => return false,
+            (EntryKind::Assistant, Some(EntryBody::Message(message))) => {
+                let reason = message.as_assistant().map(|reply| reply.stop_reason);
+                if !matches!(reason, Some(StopReason::Error | StopReason::Aborted | StopReason::Length)) {
+                    return true;
+                }
+            }
+            (EntryKind::Assistant, _) => return true,
+            _ => {}
+        }
+        next = next.and_then(|at| tree.parent(at));
+    }
+    true
 }
 
 /// Whether an entry of some kind stands between an entry and the leaf; also when the entry is not on the branch.

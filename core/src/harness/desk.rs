@@ -6,8 +6,13 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::navigating::Moved;
+use super::notes::Notes;
 use super::prompt_state::{self, Sections};
-use crate::agent::{Agent, AgentConfig, HookSet, Out, Refusal};
+use super::recovery::{Point, Recovery};
+use super::summarizing::{Compacted, Job, Then};
+use crate::agent::{Agent, AgentConfig, HookCall, HookReply, HookSet, Out, Refusal, TurnChange};
+use crate::compaction::SummaryRequest;
 use crate::entropy::Entropy;
 use crate::event::Event;
 use crate::fault::Fault;
@@ -15,9 +20,11 @@ use crate::input::{Command, QueueMode};
 use crate::json::Value;
 use crate::message::{Block, Message, ToolCall};
 use crate::model::{Model, ThinkingLevel};
-use crate::now::Now;
+use crate::now::{Mono, Now};
 use crate::op::AppendOp;
 use crate::session::{EntryBody, Session};
+use crate::settings::{Retry, Settings};
+use crate::tokens::Estimator;
 use crate::tools::Tool;
 
 /// What a Desk starts with.
@@ -33,8 +40,10 @@ pub struct DeskBoot {
     pub tools: Vec<Arc<Tool>>,
     /// The system prompt.
     pub prompt: Sections,
-    /// How runs behave. Its hooks are not asked.
+    /// How runs behave. Its hooks are not asked: the Desk answers those it needs itself.
     pub config: AgentConfig,
+    /// Retries, compaction and summaries of branches go by these.
+    pub settings: Arc<Settings>,
     /// Delivery of steering messages.
     pub steering_mode: QueueMode,
     /// Delivery of follow-up messages.
@@ -76,40 +85,78 @@ pub enum Want {
     AbortStream,
     /// Cancel the running calls.
     AbortTools,
+    /// Ask for a summary; answer with [`Desk::on_summary`].
+    Summarize(Box<SummaryRequest>),
+    /// Cancel the request for a summary; it still answers with an aborted reply.
+    AbortSummary,
 }
 
 /// The Desk.
 #[derive(Debug)]
 pub struct Desk {
-    agent: Agent,
-    session: Session,
+    pub(super) agent: Agent,
+    pub(super) session: Session,
     prompt: Sections,
+    pub(super) settings: Arc<Settings>,
+    /// Switched on or off since the start.
+    auto_compaction: Option<bool>,
+    auto_retry: Option<bool>,
     /// Texts of queued messages, as surfaces show them.
     steering: Vec<String>,
     follow_up: Vec<String>,
-    activity: Activity,
-    closing: Closing,
+    pub(super) notes: Notes,
+    /// A prompt on its way to become a message.
+    waiting_prompt: Option<(String, Vec<Block>)>,
+    pub(super) activity: Activity,
+    /// An abort was asked for since the activity began.
+    pub(super) abort_requested: bool,
+    pub(super) recovery: Recovery,
+    pub(super) estimator: Estimator,
+    /// The summary that is being made.
+    pub(super) job: Option<Job>,
+    /// What a person wants the next compaction to look at.
+    pub(super) focus: Option<String>,
+    /// A compaction that was asked for while something else was going on.
+    wants_compaction: Option<Option<String>>,
+    pub(super) compacted: Option<Result<Arc<Compacted>, Fault>>,
+    pub(super) moved: Option<Result<Moved, Fault>>,
+    pub(super) closing: Closing,
 }
 
 /// Where the current activity stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Activity {
+pub(super) enum Activity {
     /// Nothing is going on.
     Idle,
     /// A run is active.
     Running,
     /// A run ended; what follows is not decided yet.
-    Ended {
-        /// The user aborted it.
-        aborted: bool,
-        /// It was asked to end at a turn boundary.
-        stopped: bool,
+    Ended(RunEnd),
+    /// Before another try of the run that failed.
+    Backoff {
+        /// When it begins.
+        until: Mono,
     },
+    /// A summary is made, before or after a run.
+    Summarizing,
+}
+
+/// How a run ended, and how far what follows is decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RunEnd {
+    /// The user aborted it.
+    pub(super) aborted: bool,
+    /// It was asked to end at a turn boundary.
+    pub(super) stopped: bool,
+    /// Retry and compaction are decided.
+    pub(super) reviewed: bool,
+    /// Nothing may follow, not even what is queued.
+    pub(super) stays: bool,
 }
 
 /// Whether the end of everything was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Closing {
+pub(super) enum Closing {
     No,
     Wanted,
     Done,
@@ -120,8 +167,9 @@ impl Desk {
     /// thinking level if its branch has none (spec 60 §1.6 rule 5).
     pub fn new(boot: DeskBoot, cx: &mut Cx<'_>) -> Self {
         let thinking = boot.model.clamp(boot.thinking);
-        // Nobody here answers hooks: a run that asks one would wait for ever.
-        let config = AgentConfig { hooks: HookSet::default(), ..boot.config };
+        // The Desk answers this one only: a run that asks another would wait for ever.
+        let hooks = HookSet { prepare_next_turn: true, ..HookSet::default() };
+        let config = AgentConfig { hooks, ..boot.config };
         let mut agent = Agent::new(config, boot.model, thinking);
         agent.set_context(boot.session.context().messages.clone());
         agent.set_tools(boot.tools);
@@ -131,9 +179,22 @@ impl Desk {
             agent,
             session: boot.session,
             prompt: boot.prompt,
+            settings: boot.settings,
+            auto_compaction: None,
+            auto_retry: None,
             steering: Vec::new(),
             follow_up: Vec::new(),
+            notes: Notes::default(),
+            waiting_prompt: None,
             activity: Activity::Idle,
+            abort_requested: false,
+            recovery: Recovery::default(),
+            estimator: Estimator::default(),
+            job: None,
+            focus: None,
+            wants_compaction: None,
+            compacted: None,
+            moved: None,
             closing: Closing::No,
         };
         if let Some(op) = desk.session.flush() {
@@ -178,13 +239,65 @@ impl Desk {
     /// Whether nothing is going on.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.activity == Activity::Idle
+        self.activity == Activity::Idle && self.job.is_none()
     }
 
-    /// Whether a run ended, and what follows is not decided yet.
+    /// Whether an activity goes on that a prompt began: messages can be queued for it.
     #[must_use]
-    pub const fn has_run_ended(&self) -> bool {
-        matches!(self.activity, Activity::Ended { .. })
+    pub fn is_active(&self) -> bool {
+        self.activity != Activity::Idle
+    }
+
+    /// Whether a context is being compacted.
+    #[must_use]
+    pub fn is_compacting(&self) -> bool {
+        self.job.as_ref().is_some_and(Job::is_compaction)
+    }
+
+    /// Whether the next step waits until everything said before is written.
+    #[must_use]
+    pub fn waits_for_file(&self) -> bool {
+        matches!(self.activity, Activity::Ended(_)) || self.is_saving()
+    }
+
+    /// When to look again at the latest; `None` = not needed.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Mono> {
+        match self.activity {
+            Activity::Backoff { until } => Some(until),
+            _ => self.job_deadline(),
+        }
+    }
+
+    /// What came of the compaction that was asked for last; `None` while it is under way.
+    #[must_use]
+    pub const fn compacted(&self) -> Option<&Result<Arc<Compacted>, Fault>> {
+        self.compacted.as_ref()
+    }
+
+    /// What came of the last way to another entry; `None` while it is under way.
+    #[must_use]
+    pub const fn moved(&self) -> Option<&Result<Moved, Fault>> {
+        self.moved.as_ref()
+    }
+
+    /// Whether compaction happens by itself.
+    #[must_use]
+    pub fn auto_compaction(&self) -> bool {
+        self.auto_compaction.unwrap_or_else(|| self.settings.compaction_enabled())
+    }
+
+    /// Whether failed runs are tried again.
+    #[must_use]
+    pub fn auto_retry(&self) -> bool {
+        self.retry_settings().enabled
+    }
+
+    /// `retry.*` as it stands.
+    #[must_use]
+    pub(super) fn retry_settings(&self) -> Retry {
+        let settings = self.settings.retry();
+        Retry { enabled: self.auto_retry.unwrap_or(settings.enabled), ..settings }
     }
 
     /// Whether the end was asked for and nothing is left to do but to say so.
@@ -203,7 +316,7 @@ impl Desk {
     /// Follows a command, or says why not; a refused command changes nothing.
     ///
     /// # Errors
-    /// `closed`, `busy`, `nothing_to_continue`, `empty_name`.
+    /// `closed`, `busy`, `nothing_to_continue`, `empty_name`, `unknown_entry`, `not_read`.
     pub fn command(&mut self, command: Command, cx: &mut Cx<'_>) -> Result<(), Fault> {
         if self.closing != Closing::No {
             return Err(Fault::new("closed", "This agent was shut down; start a new one."));
@@ -228,7 +341,15 @@ impl Desk {
                 self.follow_up.clear();
                 self.show_queues(cx);
             }
-            Command::Abort => self.agent.abort(),
+            Command::Abort => self.abort(cx),
+            Command::AbortRetry => self.cancel_retry(cx),
+            Command::AbortCompaction => self.cancel_job(cx),
+            Command::Compact { focus } => self.compact_command(focus, cx)?,
+            Command::Navigate { target, summary, label } => self.navigate(&target, summary, label, cx)?,
+            Command::SetLabel { entry, label } => self.set_label(&entry, label.as_deref(), cx)?,
+            Command::SetAutoCompaction(on) => self.auto_compaction = Some(on),
+            Command::SetAutoRetry(on) => self.auto_retry = Some(on),
+            Command::Host(note) => self.host_note(note, cx)?,
             Command::GracefulStop => {
                 self.agent.stop_at_turn_end();
             }
@@ -240,32 +361,88 @@ impl Desk {
             Command::SetName(name) => self.set_name(&name, cx)?,
             Command::Shutdown => {
                 self.closing = Closing::Wanted;
-                self.agent.abort();
+                self.abort(cx);
             }
         }
         Ok(())
     }
 
     fn prompt(&mut self, text: String, images: Vec<Block>, cx: &mut Cx<'_>) -> Result<(), Fault> {
+        self.check_idle()?;
+        self.abort_requested = false;
+        self.waiting_prompt = Some((text, images));
+        // A context that is too large already is compacted first.
+        if !self.keep_inside(Point::BeforePrompt, Then::Prompt, cx) {
+            self.start_prompt(cx);
+        }
+        Ok(())
+    }
+
+    /// The prompt becomes a message, and the first of a run.
+    pub(super) fn start_prompt(&mut self, cx: &mut Cx<'_>) {
+        if let Some((text, images)) = self.waiting_prompt.take() {
+            self.start_run(Arc::new(Message::user(text, images, cx.now.wall.0)), cx);
+        }
+    }
+
+    /// Starts a run with a message; a patch of the system prompt goes before it, what a host left for it after it.
+    pub(super) fn start_run(&mut self, message: Arc<Message>, cx: &mut Cx<'_>) {
+        self.record_selection(cx);
+        let mut messages: Vec<Arc<Message>> =
+            prompt_state::patch(self.agent.context(), &self.prompt, cx.now.wall.0).into_iter().collect();
+        messages.push(message);
+        messages.append(&mut self.notes.next_turn);
+        if self.agent.prompt(messages, cx.now).is_ok() {
+            self.activity = Activity::Running;
+            // Whoever aborted while the prompt waited finds it in the transcript.
+            if self.abort_requested {
+                self.agent.abort();
+            }
+        }
+    }
+
+    pub(super) fn check_idle(&self) -> Result<(), Fault> {
+        if self.job.as_ref().is_some_and(Job::is_manual) {
+            return Err(Fault::new("busy", "A summary is being made; wait for its end or abort it."));
+        }
         if !self.is_idle() {
             return Err(Fault::new(
                 "busy",
                 "A run is active. Queue the message as steering or follow-up, or abort the run first.",
             ));
         }
-        self.record_selection(cx);
-        let mut messages: Vec<Arc<Message>> =
-            prompt_state::patch(self.agent.context(), &self.prompt, cx.now.wall.0).into_iter().collect();
-        messages.push(Arc::new(Message::user(text, images, cx.now.wall.0)));
-        self.agent.prompt(messages, cx.now).map_err(refused)?;
-        self.activity = Activity::Running;
+        Ok(())
+    }
+
+    /// Ends what is going on: run, wait or summary.
+    fn abort(&mut self, cx: &mut Cx<'_>) {
+        self.abort_requested |= self.is_active();
+        self.agent.abort();
+        self.cancel_retry(cx);
+        self.cancel_job(cx);
+        if self.wants_compaction.take().is_some() {
+            self.compacted = Some(Err(Fault::new("cancelled", "The compaction was cancelled before it began.")));
+        }
+    }
+
+    /// Compacts now, or when what is going on was aborted.
+    fn compact_command(&mut self, focus: Option<String>, cx: &mut Cx<'_>) -> Result<(), Fault> {
+        if self.job.as_ref().is_some_and(Job::is_manual) || self.wants_compaction.is_some() {
+            return Err(Fault::new("busy", "A summary is being made already; wait for its end or abort it."));
+        }
+        if self.is_idle() {
+            self.compact_now(focus, cx);
+        } else {
+            self.abort(cx);
+            self.compacted = None;
+            self.wants_compaction = Some(focus);
+        }
         Ok(())
     }
 
     fn continue_run(&mut self, cx: &mut Cx<'_>) -> Result<(), Fault> {
-        if !self.is_idle() {
-            return Err(refused(Refusal::Busy));
-        }
+        self.check_idle()?;
+        self.abort_requested = false;
         self.agent.continue_run(cx.now).map_err(refused)?;
         self.record_selection(cx);
         self.activity = Activity::Running;
@@ -325,15 +502,19 @@ impl Desk {
 
     /// Moves on by one step. `false` when there is nothing to do until the world answers.
     pub fn advance(&mut self, cx: &mut Cx<'_>) -> bool {
+        if self.advance_job(cx) {
+            return true;
+        }
         if let Some(out) = self.agent.poll(cx.now) {
             self.out(out, cx);
             return true;
         }
-        if let Activity::Ended { aborted, stopped } = self.activity {
-            self.after_run(aborted, stopped, cx);
-            return true;
+        match self.activity {
+            Activity::Ended(end) => self.after_run(end, cx),
+            Activity::Backoff { until } if until <= cx.now.mono => self.retry_now(cx),
+            _ => return false,
         }
-        false
+        true
     }
 
     fn out(&mut self, out: Out, cx: &mut Cx<'_>) {
@@ -345,21 +526,40 @@ impl Desk {
             }
             Out::AbortStream => cx.out.push(Want::AbortStream),
             Out::AbortTools => cx.out.push(Want::AbortTools),
-            Out::Finished { aborted, stopped } => self.activity = Activity::Ended { aborted, stopped },
-            // No hook is switched on: the Desk acts between runs only.
+            Out::Finished { aborted, stopped } => {
+                self.activity = Activity::Ended(RunEnd { aborted, stopped, ..RunEnd::default() });
+            }
+            Out::Hook(HookCall::PrepareNextTurn) => {
+                if !self.between_turns(cx) {
+                    self.agent.on_hook(HookReply::PrepareNextTurn(TurnChange::default()), cx.now);
+                }
+            }
+            // No other hook is switched on.
             Out::Hook(_) => {}
         }
     }
 
     /// Shows an event of the run; a complete message is stored right after its event.
-    fn event(&mut self, event: Event, cx: &mut Cx<'_>) {
-        match &event {
+    fn event(&mut self, mut event: Event, cx: &mut Cx<'_>) {
+        match &mut event {
             Event::MessageStart(message) => self.delivered(message, cx),
             Event::MessageEnd(message) => {
-                let body = entry_of(message);
+                let message = Arc::clone(message);
                 cx.out.push(Want::Event(event));
-                self.record(body, cx);
+                self.record(entry_of(&message), cx);
+                if let Some(reply) = message.as_assistant() {
+                    self.reply_ended(reply, cx);
+                }
                 return;
+            }
+            Event::TurnEnd { .. } => {
+                cx.out.push(Want::Event(event));
+                self.tell_held_notes(cx);
+                return;
+            }
+            Event::AgentEnd { messages, will_retry } => {
+                let reply = messages.iter().rev().find_map(|message| message.as_assistant());
+                *will_retry = self.will_retry(reply);
             }
             _ => {}
         }
@@ -369,6 +569,7 @@ impl Desk {
     /// A queued message reached the transcript: it leaves the display.
     fn delivered(&mut self, message: &Message, cx: &mut Cx<'_>) {
         let Message::User(user) = message else { return };
+        self.user_spoke();
         if self.steering.is_empty() && self.follow_up.is_empty() {
             return;
         }
@@ -384,25 +585,36 @@ impl Desk {
         self.show_queues(cx);
     }
 
-    /// After a run: queued messages start another one unless the user aborted (D23) or asked for an end, else
-    /// everything is settled.
-    fn after_run(&mut self, aborted: bool, stopped: bool, cx: &mut Cx<'_>) {
+    /// After a run: another try, a compaction, or a run for what is queued, unless the user aborted (D23) or asked for
+    /// an end; else everything is settled.
+    fn after_run(&mut self, end: RunEnd, cx: &mut Cx<'_>) {
+        let may_follow = !end.aborted && !end.stopped && !self.abort_requested && self.closing == Closing::No;
+        if may_follow && !end.reviewed {
+            self.activity = Activity::Ended(RunEnd { reviewed: true, ..end });
+            if self.review(cx) {
+                return;
+            }
+        }
         let queued = !self.agent.steering.is_empty() || !self.agent.follow_up.is_empty();
-        if queued
-            && !aborted
-            && !stopped
-            && self.closing == Closing::No
-            && self.agent.continue_run(cx.now).is_ok()
-        {
+        if queued && may_follow && !end.stays && self.agent.continue_run(cx.now).is_ok() {
             self.activity = Activity::Running;
             return;
         }
+        self.settle(end.aborted || self.abort_requested, cx);
+    }
+
+    fn settle(&mut self, aborted: bool, cx: &mut Cx<'_>) {
+        self.tell_held_notes(cx);
         self.activity = Activity::Idle;
+        self.abort_requested = false;
         cx.out.push(Want::Event(Event::AgentSettled { aborted }));
+        if let Some(focus) = self.wants_compaction.take() {
+            self.compact_now(focus, cx);
+        }
     }
 
     /// Appends an entry; what cannot be stored is reported and the session goes on in memory.
-    fn record(&mut self, body: EntryBody, cx: &mut Cx<'_>) {
+    pub(super) fn record(&mut self, body: EntryBody, cx: &mut Cx<'_>) {
         match self.session.append(body, cx.now.wall, cx.rng) {
             Ok(plan) => cx.out.extend(plan.op.map(Want::Append)),
             Err(fault) => cx.out.push(Want::Event(Event::Error(fault))),
@@ -423,19 +635,20 @@ impl Desk {
             op.path
         );
         self.session.append_failed(op);
+        self.job_not_written();
         cx.out.push(Want::Event(Event::Error(Fault::new("session_write", text))));
     }
 }
 
 /// The entry that stores a message.
-fn entry_of(message: &Arc<Message>) -> EntryBody {
+pub(super) fn entry_of(message: &Arc<Message>) -> EntryBody {
     match &**message {
         Message::Custom(custom) => EntryBody::CustomMessage(Box::new(custom.clone())),
         _ => EntryBody::Message(message.clone()),
     }
 }
 
-fn refused(refusal: Refusal) -> Fault {
+pub(super) fn refused(refusal: Refusal) -> Fault {
     match refusal {
         Refusal::Busy => Fault::new("busy", "A run is active; abort it or wait for its end."),
         Refusal::NothingToContinue => {

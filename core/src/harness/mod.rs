@@ -1,11 +1,25 @@
 //! **Desk**: what surfaces ask for, what is recorded, and when an activity is over.
 //!
 //! The Desk owns the agent, the session and the queue display. It turns commands into runs, stores each message when
-//! it is complete, tells the model of changed prompt sections, and after a run decides whether another one follows
-//! (queued messages) before everything is settled (spec 10 §8).
+//! it is complete, tells the model of changed prompt sections, and after a run decides what follows by itself before
+//! everything is settled (spec 10 §8):
+//!
+//! | room | what |
+//! |---|---|
+//! | `desk` | commands, one run after the other, recording |
+//! | `recovery` | retries, overflow, the decision to compact |
+//! | `summarizing` | a compaction or branch summary from its plan to its stored entry |
+//! | `navigating` | moving to another entry, labels |
+//! | `notes` | messages of a host |
 
 mod desk;
+mod navigating;
+mod notes;
 mod prompt_state;
+mod recovery;
+mod summarizing;
 
 pub use desk::{Cx, Desk, DeskBoot, Want};
+pub use navigating::{Moved, SummaryWish};
 pub use prompt_state::Sections;
+pub use summarizing::{Compacted, Reason, SummarySource};

@@ -15,18 +15,20 @@
 
 mod ops;
 mod request;
+mod summary;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use ops::{Ops, Owner};
 use request::{Next, Progress, Wire};
+use summary::Summary;
 
 use crate::entropy::Entropy;
 use crate::event::Event;
 use crate::fault::Fault;
 use crate::harness::{Cx, Desk, DeskBoot, Want};
-use crate::ids::OpId;
+use crate::ids::{OpId, UuidV7};
 use crate::input::{Command, Input, Reply};
 use crate::json::Value;
 use crate::message::{AssistantMessage, ToolCall};
@@ -78,6 +80,10 @@ pub struct Hub {
     ops: Ops,
     desk: Desk,
     wire: Wire,
+    /// The request for a summary.
+    summary: Option<Summary>,
+    /// Ids of summary requests.
+    summary_ids: UuidV7,
     bench: Bench,
     env: Arc<ToolEnv>,
     options: RequestOptions,
@@ -115,6 +121,8 @@ impl Hub {
             ops,
             desk,
             wire,
+            summary: None,
+            summary_ids: UuidV7::default(),
             bench: Bench::default(),
             env: boot.env,
             options: boot.options,
@@ -171,7 +179,9 @@ impl Hub {
     /// When to send a tick at the latest; `None` = not needed. May change with every input.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Mono> {
-        [self.bench.deadline(), self.wire.deadline()].into_iter().flatten().min()
+        let summary = self.summary.as_ref().and_then(Summary::deadline);
+        let all = [self.bench.deadline(), self.wire.deadline(), summary, self.desk.deadline()];
+        all.into_iter().flatten().min()
     }
 
     /// Whether nothing is going on and nothing is under way.
@@ -223,8 +233,8 @@ impl Hub {
             self.route(op, reply);
             return true;
         }
-        // Who hears that everything is settled finds it in the file.
-        if self.desk.has_run_ended() && self.ops.is_writing() {
+        // Who hears that everything is settled finds it in the file; a summary counts when it is stored.
+        if self.desk.waits_for_file() && self.ops.is_writing() {
             return false;
         }
         let mut cx = Cx { now: self.now, rng: &mut self.rng, out: &mut self.wants };
@@ -232,7 +242,7 @@ impl Hub {
             self.carry_out();
             return true;
         }
-        if self.stream() {
+        if self.stream() || self.summary_stream() {
             return true;
         }
         if self.desk.wants_close() && self.ops.is_idle() {
@@ -260,6 +270,8 @@ impl Hub {
                     }
                 }
                 Want::AbortTools => self.abort_tools(),
+                Want::Summarize(request) => self.summarize(&request),
+                Want::AbortSummary => self.abort_summary(),
             }
         }
         // The buffer is kept; steps of other rooms do not add to it meanwhile.
@@ -276,6 +288,7 @@ impl Hub {
                 let next = self.wire.on_reply(op, reply, context, self.now, &mut self.rng);
                 self.start_request_op(next);
             }
+            Some(Owner::Summary) => self.summary_reply(op, reply),
             Some(Owner::Call(index, slot)) => self.call_input(index, ToolInput::Reply(slot, reply)),
             Some(Owner::Append(append)) => match reply {
                 Reply::Done(Outcome::Appended { len, .. }) => self.desk.appended(len),
@@ -290,12 +303,14 @@ impl Hub {
     }
 
     fn tick(&mut self) {
-        if let Some(op) = self.wire.overdue(self.now.mono) {
+        let overdue = self.summary.as_mut().and_then(|summary| summary.overdue(self.now.mono));
+        for op in self.wire.overdue(self.now.mono).into_iter().chain(overdue) {
             self.ops.disown(op);
             self.ops.cancel(op);
         }
         let next = self.wire.resume(self.desk.agent().context(), self.now);
         self.start_request_op(next);
+        self.summary_resume();
         for index in self.bench.take_due(self.now.mono) {
             self.call_input(index, ToolInput::Tick);
         }
@@ -335,6 +350,7 @@ impl Hub {
                 true
             }
             Progress::Reply(message) => {
+                self.desk.note_asked_wait(self.wire.asked_ms());
                 self.desk.agent_mut().on_reply(*message);
                 true
             }

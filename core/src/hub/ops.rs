@@ -17,6 +17,8 @@ use crate::tools::Slot;
 pub(super) enum Owner {
     /// The request of the model.
     Request,
+    /// The request for a summary.
+    Summary,
     /// The call at this place of the batch.
     Call(usize, Slot),
     /// The session; what was to be written.

@@ -106,9 +106,20 @@ impl Wire {
         context: &[Arc<Message>],
         now: Now,
     ) -> Next {
+        let options = RequestOptions { reasoning: Some(thinking), ..base.clone() };
+        self.begin_with(model, options, context, now)
+    }
+
+    /// Begins a request with options that are complete.
+    pub(super) fn begin_with(
+        &mut self,
+        model: &Arc<Model>,
+        options: RequestOptions,
+        context: &[Arc<Message>],
+        now: Now,
+    ) -> Next {
         self.events.clear();
         self.asked_ms = None;
-        let options = RequestOptions { reasoning: Some(thinking), ..base.clone() };
         let stage = Stage::Waiting { until: now.mono };
         let model = model.clone();
         self.exchange = Some(Exchange { model, options, started: now, stage, retries: 0, aborted: false });
