@@ -47,6 +47,7 @@ impl World {
                 prompt: vec![("base".into(), "You are a test.".into())],
                 config: AgentConfig::default(),
                 steering_mode: QueueMode::OneAtATime,
+                settings: Arc::default(),
                 follow_up_mode: QueueMode::OneAtATime,
             },
             env: Arc::new(ToolEnv::default()),
