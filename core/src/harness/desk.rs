@@ -421,7 +421,8 @@ impl Desk {
         self.cancel_retry(cx);
         self.cancel_job(cx);
         if self.wants_compaction.take().is_some() {
-            self.compacted = Some(Err(Fault::new("cancelled", "The compaction was cancelled before it began.")));
+            self.compacted =
+                Some(Err(Fault::new("cancelled", "The compaction was cancelled before it began.")));
         }
     }
 

@@ -107,17 +107,15 @@ impl Desk {
 
     /// The leaf is where it was to go, and stored.
     pub(super) fn branch_left(&mut self, leaving: &Leaving, cx: &mut Cx<'_>) {
-        let from = |id: &str| {
-            matches!(self.session.body(id), Some(crate::session::EntryBody::BranchSummary(_)))
-        };
+        let from =
+            |id: &str| matches!(self.session.body(id), Some(crate::session::EntryBody::BranchSummary(_)));
         let leaf = self.session.leaf_id().map(String::from);
         // A label, if there is one, stands below the summary.
         let tree = self.session.tree();
         let parent = tree.leaf().and_then(|slot| tree.parent_id(slot)).map(String::from);
         let summary = leaf.iter().chain(&parent).find(|id| leaving.plan.is_some() && from(id)).cloned();
         self.adopt_thinking(cx);
-        self.moved =
-            Some(Ok(Moved { leaf, editor_text: leaving.step.editor_text.clone(), summary }));
+        self.moved = Some(Ok(Moved { leaf, editor_text: leaving.step.editor_text.clone(), summary }));
     }
 
     /// Nothing changed.
@@ -148,9 +146,10 @@ impl Desk {
         label: Option<&str>,
         cx: &mut Cx<'_>,
     ) -> Result<(), Fault> {
-        let body = self.session.label_entry(entry, label).map_err(|fault| {
-            Fault::new(fault.code, format!("The label was not set: {}", fault.message))
-        })?;
+        let body = self
+            .session
+            .label_entry(entry, label)
+            .map_err(|fault| Fault::new(fault.code, format!("The label was not set: {}", fault.message)))?;
         self.announce(body, cx);
         Ok(())
     }

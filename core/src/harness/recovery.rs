@@ -284,7 +284,10 @@ impl Desk {
         let model = self.agent.model();
         let settings = self.settings.compaction(&model.provider, &model.id);
         let mut settings = settings.map_err(|why| {
-            Fault::new("wrong_setting", format!("{why}; nothing is compacted until settings.json is corrected"))
+            Fault::new(
+                "wrong_setting",
+                format!("{why}; nothing is compacted until settings.json is corrected"),
+            )
         })?;
         settings.enabled = self.auto_compaction();
         let window = model.context_window;

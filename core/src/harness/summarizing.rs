@@ -296,7 +296,9 @@ impl Desk {
         let stored = match &job.purpose {
             Purpose::Compaction { plan, .. } => finish(plan, &job.replies, cx.now.wall)
                 .and_then(|body| Ok(alloc::vec![self.session.append(body, cx.now.wall, cx.rng)?])),
-            Purpose::Branch(leaving) => leaving.go(&mut self.session, job.replies.first(), cx.now.wall, cx.rng),
+            Purpose::Branch(leaving) => {
+                leaving.go(&mut self.session, job.replies.first(), cx.now.wall, cx.rng)
+            }
         };
         match stored {
             Ok(plans) => {
@@ -345,7 +347,10 @@ impl Desk {
         let Some(EntryBody::Compaction(entry)) = tree.node(tree.leaf()?)?.body() else { return None };
         Some(Arc::new(Compacted {
             summary: entry.summary.clone(),
-            first_kept: entry.first_kept.clone().unwrap_or_else(|| tree.leaf().map_or("", |at| tree.id(at)).into()),
+            first_kept: entry
+                .first_kept
+                .clone()
+                .unwrap_or_else(|| tree.leaf().map_or("", |at| tree.id(at)).into()),
             tokens_before: entry.tokens_before,
             tokens_after: compaction::tokens_after(self.session.context(), &mut self.estimator),
             usage: entry.usage,
@@ -439,4 +444,3 @@ impl Job {
         matches!(self.purpose, Purpose::Compaction { .. })
     }
 }
-
