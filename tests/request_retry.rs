@@ -63,6 +63,8 @@ impl World {
             replies: Vec::new(),
             events: Vec::new(),
         };
+        // Failures are to stay: the layer above would try again.
+        world.give(Input::Command(Command::SetAutoRetry(false)));
         world.give(Input::Command(Command::Prompt { text: "go".into(), images: Vec::new() }));
         world
     }

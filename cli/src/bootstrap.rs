@@ -251,6 +251,15 @@ impl Workshop {
         at.fresh(&self.args, parent, rng)
     }
 
+    /// Opens the session of a file with all of its branches.
+    ///
+    /// # Errors
+    /// When the file cannot be opened as a session.
+    pub fn open_whole_session(&self, path: &str, rng: &mut Entropy) -> Result<Session, String> {
+        let at = Place { surroundings: &self.base.place, setting: None, now: clock::wall() };
+        at.whole(path, rng)
+    }
+
     /// Opens the session of a file; what else belongs to its working directory, if that is another one.
     ///
     /// # Errors

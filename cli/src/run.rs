@@ -58,6 +58,17 @@ pub fn run(ready: Ready, surface: Box<dyn Surface + Send>) -> ExitCode {
     }
 }
 
+/// The command `/compact [instructions]`.
+fn compaction(text: &str) -> Option<Command> {
+    let rest = text.strip_prefix("/compact")?;
+    let focus = match rest.split_once(char::is_whitespace) {
+        Some(("", focus)) => Some(focus.trim().to_owned()).filter(|focus| !focus.is_empty()),
+        None if rest.is_empty() => None,
+        _ => return None,
+    };
+    Some(Command::Compact { focus })
+}
+
 /// Hands events to the surface, on the thread that made them.
 struct ToSurface(Shown);
 
@@ -90,8 +101,10 @@ impl Runner {
             if lock(&self.surface).is_closed() {
                 break;
             }
-            let text = resources::expand(text, &self.resources);
-            self.engine.command(Command::Prompt { text, images });
+            self.engine.command(match compaction(&text) {
+                Some(command) => command,
+                None => Command::Prompt { text: resources::expand(text, &self.resources), images },
+            });
             if std::mem::take(&mut first) {
                 // The answer is under way; there is time for housekeeping.
                 outputs::sweep();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tau_core::event::Event;
+use tau_core::harness::Reason;
 use tau_core::message::{AssistantMessage, Block, Message, StopReason};
 
 use super::Surface;
@@ -59,6 +60,19 @@ impl Surface for Print {
         match event {
             Event::MessageEnd(message) if !matches!(**message, Message::System(_)) => {
                 self.last = Some(Arc::clone(message));
+            }
+            Event::CompactionEnd { reason, result, aborted, error, .. } => {
+                let asked = *reason == Reason::Manual;
+                match (result, error) {
+                    (Some(done), _) if asked => note(&format!(
+                        "compacted: {} tokens before, about {} now",
+                        done.tokens_before, done.tokens_after
+                    )),
+                    (None, Some(why)) => note(&harmless(why)),
+                    (None, None) if *aborted => note("the compaction was cancelled"),
+                    _ => {}
+                }
+                self.failed |= asked && result.is_none();
             }
             Event::Error(fault) => {
                 self.failed = true;

@@ -20,6 +20,7 @@ const CHUNK: usize = 128 * 1024;
 pub fn load(
     path: &str,
     cwd: &str,
+    want: Want,
     begin: impl FnOnce(&mut Entropy) -> Header,
     rng: &mut Entropy,
 ) -> Result<Session, String> {
@@ -30,21 +31,21 @@ pub fn load(
         }
         Err(e) => return Err(cannot_open(path, &e)),
     };
-    match read(&file).map_err(|e| cannot_open(path, &e))? {
+    match read(&file, want).map_err(|e| cannot_open(path, &e))? {
         Ok(loading) => Ok(loading.finish(path.to_owned(), cwd)),
         Err(OpenError::Empty) => Ok(Session::in_empty_file(begin(rng), path.to_owned())),
         Err(OpenError::Old) => {
             bring_up_to_date(path, rng)?;
             let file = File::open(path).map_err(|e| cannot_open(path, &e))?;
-            let loading = read(&file).map_err(|e| cannot_open(path, &e))?;
+            let loading = read(&file, want).map_err(|e| cannot_open(path, &e))?;
             Ok(loading.map_err(|why| not_a_session(path, why))?.finish(path.to_owned(), cwd))
         }
         Err(why) => Err(not_a_session(path, why)),
     }
 }
 
-fn read(mut file: &File) -> io::Result<Result<Loading, OpenError>> {
-    let mut reader = Reader::new(Want::Context);
+fn read(mut file: &File, want: Want) -> io::Result<Result<Loading, OpenError>> {
+    let mut reader = Reader::new(want);
     let mut chunk = vec![0; CHUNK];
     while !reader.is_refused() {
         match file.read(&mut chunk) {

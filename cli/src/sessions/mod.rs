@@ -13,7 +13,7 @@ use tau_core::entropy::Entropy;
 use tau_core::ids::{UuidV7, is_valid_session_id};
 use tau_core::now::Wall;
 use tau_core::path::session_folder;
-use tau_core::session::{Header, Session, file_name};
+use tau_core::session::{Header, Session, Want, file_name};
 use tau_io_std::sys::env;
 
 use crate::args::Args;
@@ -165,6 +165,14 @@ impl Place<'_> {
         Ok(self.read(&self.surroundings.resolve(path)?, rng)?.session)
     }
 
+    /// The session in a file, with all of its branches.
+    ///
+    /// # Errors
+    /// When the file cannot be opened as a session.
+    pub fn whole(&self, path: &str, rng: &mut Entropy) -> Result<Session, String> {
+        self.load(path, Want::Everything, rng)
+    }
+
     fn begin(&self, folder: Option<&Folder>, id: Option<String>, rng: &mut Entropy) -> Opened {
         let id = id.unwrap_or_else(|| UuidV7::default().next(self.now, rng));
         let header = Header::new(id, self.now, self.surroundings.cwd.clone(), None);
@@ -173,12 +181,16 @@ impl Place<'_> {
     }
 
     fn read(&self, path: &str, rng: &mut Entropy) -> Result<Opened, String> {
+        let session = self.load(path, Want::Context, rng)?;
+        Ok(Opened { session, resumed: true, note: None })
+    }
+
+    fn load(&self, path: &str, want: Want, rng: &mut Entropy) -> Result<Session, String> {
         let begin = |rng: &mut Entropy| {
             let id = UuidV7::default().next(self.now, rng);
             Header::new(id, self.now, self.surroundings.cwd.clone(), None)
         };
-        let session = load(path, &self.surroundings.cwd, begin, rng)?;
-        Ok(Opened { session, resumed: true, note: None })
+        load(path, &self.surroundings.cwd, want, begin, rng)
     }
 
     /// A path, else an id or the beginning of one, here first.

@@ -70,6 +70,26 @@ impl Call {
         }
     }
 
+    /// A yes or no that must be there.
+    ///
+    /// # Errors
+    /// When it is missing or something else.
+    pub(super) fn flag(&self, field: &str) -> Result<bool, String> {
+        let value = self.fields.get(field).and_then(Value::as_bool);
+        value.ok_or_else(|| format!("{} needs the field \"{field}\" (true or false)", self.name))
+    }
+
+    /// A yes or no; missing or null is a no.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub(super) fn optional_flag(&self, field: &str) -> Result<bool, String> {
+        match self.fields.get(field) {
+            None | Some(Value::Null) => Ok(false),
+            Some(_) => self.flag(field),
+        }
+    }
+
     /// A name of which `read` knows the meaning; `None` when it is missing.
     ///
     /// # Errors

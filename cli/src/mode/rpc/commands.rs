@@ -54,17 +54,20 @@ const BUILT: &[(&str, Follow)] = &[
     ("fork", Rpc::fork),
     ("clone", Rpc::clone_session),
     ("get_fork_messages", Rpc::get_fork_messages),
+    ("compact", Rpc::compact),
+    ("set_auto_compaction", Rpc::set_auto_compaction),
+    ("set_auto_retry", Rpc::set_auto_retry),
+    ("abort_retry", Rpc::abort_retry),
+    // Ours; unknown to Pi.
+    ("navigate_tree", Rpc::navigate_tree),
+    ("set_label", Rpc::set_label),
 ];
 
 const NOT_BUILT: &[&str] = &[
     "abort_bash",
-    "abort_retry",
     "bash",
-    "compact",
     "export_html",
     "get_commands",
-    "set_auto_compaction",
-    "set_auto_retry",
 ];
 
 /// Answers to questions; nothing is asked, so they answer nothing (spec 60 §3.4).

@@ -49,7 +49,7 @@ impl Rpc {
         let now = self.engine.now();
         let records = self.records.clone();
         let started = self.engine.with_mut(|hub| {
-            if !hub.desk().is_idle() {
+            if hub.desk().is_active() {
                 let behavior = behavior.ok_or_else(busy)?;
                 hub.command(now, behavior.command(text, images)).map_err(text_of)?;
                 return Ok(false);

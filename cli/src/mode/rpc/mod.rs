@@ -17,6 +17,7 @@ mod patience;
 mod queries;
 mod records;
 mod replace;
+mod session_layer;
 
 use std::process::{ExitCode, exit};
 use std::sync::Arc;
@@ -42,6 +43,7 @@ use input::Incoming;
 use patience::Patience;
 use records::{Records, Subject};
 use replace::Replacement;
+use session_layer::Awaited;
 
 /// Exit code when nobody takes the records.
 const NO_READER: u8 = 1;
@@ -68,6 +70,8 @@ struct Rpc {
     rng: Entropy,
     /// Commands that are answered when nothing goes on any more.
     aborts: Vec<Subject>,
+    /// A command that is answered with what came of it, when nothing goes on any more.
+    outcome: Option<(Subject, Awaited)>,
     /// The session is to be replaced; commands wait.
     replacement: Option<(Subject, Replacement)>,
     swept: bool,
@@ -107,6 +111,7 @@ impl Rpc {
             workshop,
             rng,
             aborts: Vec::new(),
+            outcome: None,
             replacement: None,
             swept: false,
             resources,
@@ -147,11 +152,12 @@ impl Rpc {
 
     /// Whether something is to be done when nothing goes on any more.
     const fn waits(&self) -> bool {
-        !self.aborts.is_empty() || self.replacement.is_some()
+        !self.aborts.is_empty() || self.outcome.is_some() || self.replacement.is_some()
     }
 
     /// Nothing goes on: what waited for that is done.
     fn settled(&mut self) {
+        self.answer_outcome();
         for subject in std::mem::take(&mut self.aborts) {
             self.records.success(&subject, None);
         }
@@ -202,6 +208,7 @@ impl Rpc {
     fn wind_down(&mut self, code: u8, ignored_signals: u8) -> u8 {
         self.records.mute();
         run::wind_down(&self.engine, &self.signals, code, ignored_signals);
+        self.answer_outcome();
         for subject in std::mem::take(&mut self.aborts) {
             self.records.success(&subject, None);
         }

@@ -19,14 +19,14 @@ impl Rpc {
             w.key("model");
             agent.model().write(w);
             w.field_str("thinkingLevel", agent.thinking().name());
-            w.field_bool("isStreaming", !desk.is_idle());
-            w.field_bool("isCompacting", false);
+            w.field_bool("isStreaming", desk.is_active());
+            w.field_bool("isCompacting", desk.is_compacting());
             w.field_str("steeringMode", agent.steering.mode.name());
             w.field_str("followUpMode", agent.follow_up.mode.name());
             w.field_opt_str("sessionFile", session.path());
             w.field_str("sessionId", session.id());
             w.field_opt_str("sessionName", session.name());
-            w.field_bool("autoCompactionEnabled", true);
+            w.field_bool("autoCompactionEnabled", desk.auto_compaction());
             w.field_u64("messageCount", agent.context().len() as u64);
             w.field_u64("pendingMessageCount", (steering.len() + follow_up.len()) as u64);
         }))

@@ -139,6 +139,19 @@ impl Rpc {
         outcome
     }
 
+    /// Opens the session of the moment anew with all of its branches, if some were left in the file.
+    pub(super) fn read_everything(&mut self) -> Result<(), String> {
+        let path = self.engine.with(|hub| {
+            let session = hub.desk().session();
+            let unread = session.tree().nodes().iter().any(|node| node.body().is_none());
+            session.path().filter(|_| unread && session.is_stored()).map(str::to_owned)
+        });
+        let Some(path) = path else { return Ok(()) };
+        let session = self.workshop.open_whole_session(&path, &mut self.rng)?;
+        let mut warnings = Vec::new();
+        self.renew(session, None, &mut warnings)
+    }
+
     /// A stored session brings its model and level, if they can be used.
     fn chosen(&mut self, session: &Session) -> Result<Option<Chosen>, String> {
         if recorded(session).is_none() {
@@ -161,8 +174,10 @@ impl Rpc {
     ) -> Result<(), String> {
         let (current, modes) = self.engine.with(|hub| {
             let agent = hub.desk().agent();
-            // Queue modes belong to the client, not to the session.
+            // Modes belong to the client, not to the session.
             let modes = (agent.steering.mode, agent.follow_up.mode);
+            let switches = (hub.desk().auto_compaction(), hub.desk().auto_retry());
+            let modes = (modes, switches);
             (Chosen { model: Arc::clone(agent.model()), level: agent.thinking(), warning: None }, modes)
         });
         let Chosen { model, level, warning } = chosen.unwrap_or(current);
@@ -170,9 +185,15 @@ impl Rpc {
         let none = VecDeque::new();
         let (mut boot, resources) =
             self.workshop.boot(session, model, level, &none, &mut self.rng, warnings)?;
-        (boot.desk.steering_mode, boot.desk.follow_up_mode) = modes;
+        let (queues, (compacts, retries)) = modes;
+        (boot.desk.steering_mode, boot.desk.follow_up_mode) = queues;
         let now = self.engine.now();
-        self.engine.with_mut(|hub| hub.renew(boot, now));
+        self.engine.with_mut(|hub| {
+            hub.renew(boot, now);
+            for command in [Command::SetAutoCompaction(compacts), Command::SetAutoRetry(retries)] {
+                let _ = hub.command(now, command);
+            }
+        });
         self.resources = resources;
         Ok(())
     }
