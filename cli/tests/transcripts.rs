@@ -16,11 +16,6 @@ use tau_tests::vectors::{file, run_area};
 /// Cases of what is not built yet. One that agrees must leave the list.
 const LATER: &[&str] = &[
     "--export to a given file",
-    // Session retries.
-    "auto retry gives up",
-    "auto retry disabled",
-    "abort_retry during the wait",
-    "abort during the retry wait",
     // Commands of the user's own shell.
     "two commands in one write",
     "slow command does not block later ones; responses are not in request order",
@@ -36,15 +31,6 @@ const LATER: &[&str] = &[
     // A scope of models.
     "cycle_model with --models scope",
     "cycle_model with a single model in scope",
-    // Settings that are written.
-    "queue modes and auto flags",
-    // Compaction.
-    "compact: nothing to compact",
-    "compact succeeds",
-    "compact inside a turn (two summary requests)",
-    "compact twice in a row",
-    "compact: summary request fails",
-    "threshold compaction after a run",
 ];
 
 /// Cases that need a host for extensions.

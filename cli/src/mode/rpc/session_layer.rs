@@ -26,10 +26,15 @@ impl Rpc {
         self.later(call, Awaited::Compaction, Command::Compact { focus })
     }
 
-    /// Ends the wait before a retry; nothing happens when there is none.
-    pub(super) fn abort_retry(&mut self, _: &Call) -> Result<Answer, String> {
-        self.tell(Command::AbortRetry)?;
-        Ok(Answer::Done)
+    /// Ends the wait before a retry; nothing happens when there is none. The response comes before what follows.
+    pub(super) fn abort_retry(&mut self, call: &Call) -> Result<Answer, String> {
+        let now = self.engine.now();
+        let records = self.records.clone();
+        self.engine.with_mut(|hub| {
+            hub.command(now, Command::AbortRetry).map_err(text_of)?;
+            records.success(&call.subject, None);
+            Ok(Answer::Sent)
+        })
     }
 
     pub(super) fn set_auto_compaction(&mut self, call: &Call) -> Result<Answer, String> {
