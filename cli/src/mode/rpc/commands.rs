@@ -63,12 +63,7 @@ const BUILT: &[(&str, Follow)] = &[
     ("set_label", Rpc::set_label),
 ];
 
-const NOT_BUILT: &[&str] = &[
-    "abort_bash",
-    "bash",
-    "export_html",
-    "get_commands",
-];
+const NOT_BUILT: &[&str] = &["abort_bash", "bash", "export_html", "get_commands"];
 
 /// Answers to questions; nothing is asked, so they answer nothing (spec 60 §3.4).
 const ANSWERS: &str = "extension_ui_response";

@@ -76,7 +76,10 @@ impl Rpc {
 
     fn later(&mut self, call: &Call, awaited: Awaited, command: Command) -> Result<Answer, String> {
         if self.outcome.is_some() {
-            return Err(format!("{}: a summary is being made already; wait for its end or abort it", call.name));
+            return Err(format!(
+                "{}: a summary is being made already; wait for its end or abort it",
+                call.name
+            ));
         }
         self.tell(command)?;
         self.outcome = Some((call.subject.clone(), awaited));
