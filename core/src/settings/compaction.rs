@@ -4,11 +4,8 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::Settings;
+use super::{Settings, kind};
 use crate::json::Value;
-
-/// Largest integer that every reader of the file understands (2^53 − 1).
-const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
 
 /// How the context of one model is kept inside its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,11 +78,6 @@ impl Settings {
 /// A whole number that is not negative; `None` when the setting is absent.
 fn whole(value: Option<&Value>, name: impl FnOnce() -> String) -> Result<Option<u64>, String> {
     let Some(value) = value else { return Ok(None) };
-    match value.as_f64().filter(|_| value.is_number()) {
-        // The cast is exact in this range.
-        Some(number) if (0.0..=MAX_SAFE).contains(&number) && number as u64 as f64 == number => {
-            Ok(Some(number as u64))
-        }
-        _ => Err(format!("{} must be a whole number of tokens that is not negative", name())),
-    }
+    let wrong = || format!("{} must be a whole number of tokens that is not negative", name());
+    kind::whole(value).map(Some).ok_or_else(wrong)
 }

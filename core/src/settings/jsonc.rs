@@ -68,12 +68,12 @@ fn copy<'a>(out: &mut String, tail: &'a str, length: usize) -> &'a str {
     rest
 }
 
-fn after_comment(text: &str) -> &str {
+pub(super) fn after_comment(text: &str) -> &str {
     text.find('\n').and_then(|end| text.get(end..)).unwrap_or_default()
 }
 
 /// Length of the string that begins with the quote at 0, with both quotes.
-fn string_length(text: &str) -> Option<usize> {
+pub(super) fn string_length(text: &str) -> Option<usize> {
     let mut bytes = text.bytes().enumerate().skip(1);
     while let Some((index, byte)) = bytes.next() {
         match byte {

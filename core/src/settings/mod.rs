@@ -4,12 +4,21 @@
 //! as empty and is reported; nothing in this module ever leads to it being overwritten.
 
 mod compaction;
+mod document;
 pub mod jsonc;
+pub mod keys;
+mod kind;
 mod merge;
+mod patch;
+mod report;
 mod schema;
+pub mod trust;
 
 pub use compaction::{BranchSummarySettings, CompactionSettings};
+pub use document::{Change, rewrite};
+pub use kind::Kind;
 pub use merge::{Scope, Source, load, migrate};
+pub use report::{Finding, Origin, problem};
 pub use schema::{DEFAULT_TOOLS, ImageSettings, ProjectTrust, ProviderRetry, Retry, Settings};
 
 use alloc::string::String;

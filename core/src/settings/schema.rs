@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::kind::{count, milliseconds};
 use super::merge::Scope;
 use crate::input::QueueMode;
 use crate::json::{Map, Value};
@@ -18,9 +19,9 @@ pub const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
 /// Merged settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    global: Map<String, Value>,
-    project: Map<String, Value>,
-    effective: Map<String, Value>,
+    pub(super) global: Map<String, Value>,
+    pub(super) project: Map<String, Value>,
+    pub(super) effective: Map<String, Value>,
 }
 
 /// Whether a project that nobody decided about is trusted (spec 40 §4.4).
@@ -108,8 +109,7 @@ impl Settings {
 
     /// A whole number that is not negative; fractions are cut.
     fn number(&self, path: &[&str]) -> Option<u64> {
-        let number = self.get(path)?.as_f64()?;
-        (number.is_finite() && number >= 0.0).then_some(number as u64)
+        count(self.get(path)?)
     }
 
     /// `defaultProvider`.
@@ -280,19 +280,4 @@ impl Settings {
 fn lookup<'a>(settings: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
     rest.iter().try_fold(settings.get(*first)?, |value, key| value.get(*key))
-}
-
-/// A number of milliseconds: a number, its text, or `disabled`.
-fn milliseconds(value: &Value) -> Result<u64, String> {
-    let given = match value {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) if text.trim().eq_ignore_ascii_case("disabled") => Some(0.0),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    };
-    match given {
-        // The cast saturates, which is as good as no limit.
-        Some(ms) if ms.is_finite() && ms >= 0.0 => Ok(ms as u64),
-        _ => Err("must be a number of milliseconds that is not negative, or \"disabled\"".to_string()),
-    }
 }

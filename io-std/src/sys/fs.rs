@@ -230,8 +230,16 @@ pub(crate) fn write_through(path: &str, bytes: &[u8]) -> Result<(), IoFault> {
 /// # Errors
 /// What the operating system says.
 pub fn private_dir(path: &str) -> Result<(), IoFault> {
+    create_dirs(path, 0o700)
+}
+
+/// Creates a folder and its parents; one that exists is left as it is.
+///
+/// # Errors
+/// What the operating system says.
+pub fn create_dirs(path: &str, mode: u32) -> Result<(), IoFault> {
     use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fault::at(path))
+    fs::DirBuilder::new().recursive(true).mode(mode).create(path).map_err(fault::at(path))
 }
 
 /// Mode bits of a file, links followed.

@@ -33,6 +33,14 @@ impl DirLock {
     /// # Errors
     /// `TimedOut` naming the lock folder, `Cancelled`, or what the operating system says.
     pub fn acquire(path: &Path, cancel: &CancelToken) -> Result<Self, IoFault> {
+        Self::acquire_within(path, GIVE_UP, cancel)
+    }
+
+    /// Waits for the lock of `path`, at most as long as `patience` says.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    pub fn acquire_within(path: &Path, patience: Duration, cancel: &CancelToken) -> Result<Self, IoFault> {
         let folder = lock_folder(path);
         let start = Instant::now();
         let mut delay = FIRST_DELAY;
@@ -40,7 +48,7 @@ impl DirLock {
             cancel.check()?;
             match Self::attempt(&folder) {
                 Ok(Some(lock)) => return Ok(lock),
-                Ok(None) if start.elapsed() >= GIVE_UP => {
+                Ok(None) if start.elapsed() >= patience => {
                     let text = format!(
                         "{}: another process holds this lock; if none runs, remove the folder",
                         folder.display()

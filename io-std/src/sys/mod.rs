@@ -16,6 +16,7 @@ pub mod random;
 pub mod search;
 pub mod tls;
 pub mod tree;
+pub mod update;
 pub mod wake;
 pub mod walk;
 
