@@ -2,6 +2,7 @@
 //! tools. Each step reads only what it needs, and what is wrong is told before anything starts.
 
 use std::collections::VecDeque;
+use std::io::{IsTerminal, stderr};
 use std::sync::{Arc, Mutex};
 
 use tau_core::agent::AgentConfig;
@@ -18,6 +19,7 @@ use tau_core::prompt::files::{PromptFiles, Where, gather};
 use tau_core::prompt::system::{Facts, ToolFacts, sections};
 use tau_core::provider::{CacheRetention, RequestOptions};
 use tau_core::session::{EntryBody, Session};
+use tau_core::settings::trust::Verdict;
 use tau_core::settings::{DEFAULT_TOOLS, Settings};
 use tau_core::skills::{Resources, Skill};
 use tau_core::tools::selection::{ToolFlags, active_tools};
@@ -25,7 +27,7 @@ use tau_core::tools::shell_env::{SessionFacts, session_variables, unattended_def
 use tau_core::tools::{BUILTIN_NAMES, BuiltinOptions, Tool, ToolEnv, builtins};
 use tau_io_std::sys::{clock, env, random};
 
-use crate::args::Args;
+use crate::args::{Args, ModeArg};
 use crate::choose::{Chosen, choose, nothing_usable};
 use crate::config::{self, Access};
 use crate::credentials::Credentials;
@@ -81,6 +83,10 @@ pub struct Base {
     pub trusted: bool,
     /// Whether there are any in `.pi` that need trust.
     pub protected: bool,
+    /// Whether nothing says if they count: the command line, a saved decision, a setting.
+    pub undecided: bool,
+    /// What the command line or a person says about them.
+    pub approve: Option<bool>,
     /// What is in `.pi`.
     pub project: Listing,
 }
@@ -95,19 +101,68 @@ impl Base {
         let project = Listing::of(&format!("{}/.pi", place.cwd));
         let (settings, told) = config::settings(&place, &agent, None);
         warnings.extend(told);
-        if !trust::is_protected(&place, &project) {
-            return Ok(Self { place, settings, agent, trusted: false, protected: false, project });
+        let approve = args.approve;
+        let protected = trust::is_protected(&place, &project);
+        let verdict = match protected {
+            true => trust::decide(&place, approve, settings.default_project_trust(), true, &agent)?,
+            false => Verdict::Untrusted,
+        };
+        let undecided = verdict == Verdict::Ask;
+        let mut base =
+            Self { place, settings, agent, trusted: false, protected, undecided, approve, project };
+        if verdict == Verdict::Trusted {
+            base.trust(warnings);
         }
-        let trusted = trust::decide(&place, args.approve, settings.default_project_trust(), true, &agent)?;
-        if !trusted {
-            if args.approve.is_none() {
-                warnings.push(format!("the files in {}/.pi do not count; --approve trusts them", place.cwd));
-            }
-            return Ok(Self { place, settings, agent, trusted, protected: true, project });
-        }
-        let (settings, told) = config::settings(&place, &agent, Some(&project));
+        Ok(base)
+    }
+
+    /// The files of the project count.
+    fn trust(&mut self, warnings: &mut Vec<String>) {
+        let (settings, told) = config::settings(&self.place, &self.agent, Some(&self.project));
         warnings.extend(told.into_iter().filter(|text| !warnings.contains(text)).collect::<Vec<_>>());
-        Ok(Self { place, settings, agent, trusted, protected: true, project })
+        self.settings = settings;
+        self.trusted = true;
+    }
+
+    /// Asks the person whether the files of the project count, if nothing says so and someone can answer; else tells
+    /// that they do not.
+    ///
+    /// # Errors
+    /// When the store of trust decisions cannot be understood.
+    fn settle(mut self, can_answer: bool, warnings: &mut Vec<String>) -> Result<Self, String> {
+        if can_answer && self.approve.is_none() {
+            self.ask_for_trust(warnings)?;
+        }
+        if self.undecided {
+            let cwd = &self.place.cwd;
+            warnings.push(format!(
+                "the files in {cwd}/.pi do not count; --approve trusts them once, `tau config trust yes` from now on"
+            ));
+        }
+        Ok(self)
+    }
+
+    fn ask_for_trust(&mut self, warnings: &mut Vec<String>) -> Result<(), String> {
+        // What is in `.pi` was looked at; skills may be shared elsewhere.
+        let open = self.undecided || !self.protected;
+        let brought = if open { trust::brought(&self.place) } else { Vec::new() };
+        if brought.is_empty() {
+            return Ok(());
+        }
+        let default = self.settings.default_project_trust();
+        if trust::decide(&self.place, None, default, true, &self.agent)? != Verdict::Ask {
+            return Ok(());
+        }
+        let answer = trust::ask(&self.place, &brought, &mut std::io::stdin().lock());
+        self.undecided = false;
+        self.approve = Some(answer.trusts());
+        if answer.trusts() && self.protected {
+            self.trust(warnings);
+        }
+        if let Err(why) = trust::store(&self.place, answer) {
+            warnings.push(format!("the answer counts this time only: {why}"));
+        }
+        Ok(())
     }
 
     /// What is known about folders.
@@ -141,7 +196,8 @@ pub fn prepare(
     sessions::rehome(&base.place, &base.agent);
     let ask = |question: &str| ask(question, stdin_is_terminal && !rpc);
     let opened = open_session(&args, &base, now, &ask, &mut rng)?;
-    let base = at_session(base, opened.session.cwd(), &args, warnings)?;
+    let can_answer = stdin_is_terminal && !rpc && args.mode != Some(ModeArg::Json) && stderr().is_terminal();
+    let base = at_session(base, opened.session.cwd(), &args, warnings)?.settle(can_answer, warnings)?;
     let mut access = Access::read(&base.place, &base.agent, args.api_key.clone(), warnings)?;
     let chosen = match choose(&args, &access, &base.settings, &opened.session)? {
         Some(chosen) => chosen,
@@ -277,6 +333,7 @@ impl Workshop {
             return Ok((session, None));
         }
         let base = there(&self.base.place, cwd, &self.args, warnings);
+        let base = base.and_then(|base| base.settle(false, warnings));
         let base = base.map_err(|why| format!("{path}: {why}"))?;
         Ok((session, Some(base)))
     }

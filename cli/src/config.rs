@@ -10,6 +10,7 @@ use tau_core::settings::{ConfigFault, Scope, Settings, Source, load};
 use tau_io_std::sys::env;
 
 use crate::files::read_text;
+use crate::settings_store;
 use crate::surroundings::{Listing, Surroundings};
 
 /// A settings file.
@@ -24,10 +25,10 @@ struct Found {
 pub fn settings(place: &Surroundings, agent: &Listing, project: Option<&Listing>) -> (Settings, Vec<String>) {
     let mut found = Vec::new();
     if agent.has("settings.json") {
-        found.push(Found::read(Scope::Global, place.agent_file("settings.json")));
+        found.push(Found::read(Scope::Global, place));
     }
     if project.is_some_and(|project| project.has("settings.json")) {
-        found.push(Found::read(Scope::Project, format!("{}/.pi/settings.json", place.cwd)));
+        found.push(Found::read(Scope::Project, place));
     }
     let sources: Vec<Source<'_>> = found.iter().map(Found::source).collect();
     let (settings, faults) = load(&sources);
@@ -37,7 +38,8 @@ pub fn settings(place: &Surroundings, agent: &Listing, project: Option<&Listing>
 }
 
 impl Found {
-    fn read(scope: Scope, path: String) -> Self {
+    fn read(scope: Scope, place: &Surroundings) -> Self {
+        let path = settings_store::path(place, scope);
         let text = read_text(&path);
         Self { scope, path, text }
     }

@@ -4,6 +4,7 @@ pub mod args;
 pub mod bootstrap;
 pub mod choose;
 pub mod config;
+pub mod config_command;
 pub mod credentials;
 pub mod file_args;
 pub mod files;
@@ -18,6 +19,7 @@ pub mod resource_files;
 pub mod resources;
 pub mod run;
 pub mod sessions;
+pub mod settings_store;
 pub mod signals;
 pub mod surroundings;
 pub mod trust;
@@ -36,7 +38,14 @@ use surroundings::Surroundings;
 /// Runs the program with the process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    let args = args::parse(std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()));
+    let mut items = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).peekable();
+    if items.next_if(|first| first == "config").is_some() {
+        return match config_command::run(items) {
+            Ok(text) => answer(&text),
+            Err(why) => fail([why]),
+        };
+    }
+    let args = args::parse(items);
     let errors: Vec<&str> = args.errors().collect();
     if !errors.is_empty() {
         return fail(errors);

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use tau_core::prompt::templates;
 use tau_core::settings::Scope;
+use tau_core::settings::trust::Verdict;
 use tau_core::skills::command::{self, Expansion};
 use tau_core::skills::{Configured, Lookup, Resources, Roots, discover};
 
@@ -59,7 +60,7 @@ pub fn find(
     let no_skills = args.no_skills || !need.skills;
     let trusted = match base.trusted || base.protected || no_skills {
         true => base.trusted,
-        false => trusts_skills(args, base, folders, warnings)?,
+        false => trusts_skills(base, folders, warnings)?,
     };
     let given = |paths: &[String]| -> Vec<String> {
         paths.iter().map(|path| launch.resolve(path.trim()).unwrap_or_else(|_| path.clone())).collect()
@@ -97,19 +98,16 @@ pub fn find(
 }
 
 /// A project without `.pi` may still bring skills in `.agents`, which need a decision too.
-fn trusts_skills(
-    args: &Args,
-    base: &Base,
-    folders: &mut Folders<'_>,
-    warnings: &mut Vec<String>,
-) -> Result<bool, String> {
+fn trusts_skills(base: &Base, folders: &mut Folders<'_>, warnings: &mut Vec<String>) -> Result<bool, String> {
     let Some(skills) = shared_skills(&base.place, folders) else { return Ok(false) };
-    let trusted =
-        trust::decide(&base.place, args.approve, base.settings.default_project_trust(), true, &base.agent)?;
-    if !trusted && args.approve.is_none() {
-        warnings.push(format!("the skills in {skills} do not count; --approve trusts them"));
+    let default = base.settings.default_project_trust();
+    let verdict = trust::decide(&base.place, base.approve, default, true, &base.agent)?;
+    if verdict == Verdict::Ask {
+        warnings.push(format!(
+            "the skills in {skills} do not count; --approve trusts them once, `tau config trust yes` from now on"
+        ));
     }
-    Ok(trusted)
+    Ok(verdict == Verdict::Trusted)
 }
 
 /// The nearest `.agents/skills` up to the root of the repository; that in the user's home is not the project's.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use tau_core::settings::keys::KEYS;
+
 use super::options::{self, Opt};
 
 /// `X.Y.Z`; adapters read it as a semantic version.
@@ -12,7 +14,8 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub fn text() -> String {
     let mut out = String::from(
         "tau: a coding agent\n\n\
-         tau [options] [@file …] [prompt …]\n\n\
+         tau [options] [@file …] [prompt …]\n\
+         tau config …    settings and trusted projects; `tau config --help` tells more\n\n\
          Prompts run one after another in one session. @file puts a file, or shows an image, before the first\n\
          prompt; so does text piped into stdin. After -- nothing is an option.\n",
     );
@@ -32,6 +35,28 @@ pub fn text() -> String {
          tau -p -c @notes.md \"go on with the next point\"\n  \
          tau --mode json \"run the tests and repair what fails\"\n",
     );
+    out
+}
+
+/// The help text of `tau config`.
+#[must_use]
+pub fn config() -> String {
+    let mut out = String::from(
+        "tau config get NAME            what counts\n\
+         tau config set NAME VALUE …    change a setting; several values make a list\n\
+         tau config unset NAME          back to the default\n\
+         tau config list                everything that counts, and where it comes from\n\
+         tau config trust               whether the files of this project count\n\
+         tau config trust yes|no        decide it; parent: for all projects beside it; forget: ask again\n\n\
+         --project, -l                  the file of the project, .pi/settings.json\n\
+         --json                         for programs\n\
+         --approve, --no-approve        whether the files of the project count, this time\n\n\
+         Settings:\n",
+    );
+    for key in KEYS.iter().filter(|key| key.used) {
+        let _ = writeln!(out, "  {}: {}\n      {}", key.name, key.kind.describe(), key.meaning);
+    }
+    out.push_str("\nExample: tau config set retry.maxRetries 5\n");
     out
 }
 
@@ -57,6 +82,8 @@ mod tests {
             assert!(text.contains(&format!("  {}", opt.long)), "{}", opt.long);
             assert!(opt.short.is_none_or(|short| text.contains(&format!(", {short}"))), "{}", opt.long);
         }
-        assert!(text.lines().all(|line| line.chars().count() <= 110));
+        for text in [text, super::config()] {
+            assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
+        }
     }
 }

@@ -6,7 +6,9 @@ mod models;
 mod paths;
 mod resolve;
 mod settings;
+mod settings_write;
 mod startup;
+mod trust;
 
 use tau_tests::vectors::{VectorFile, file};
 
@@ -28,7 +30,9 @@ pub const FILES: &[VectorFile] = &[
     file("settings-compaction", settings::compaction),
     file("settings-merge", settings::merge),
     file("settings-migrate", settings::migrate),
+    file("settings-write", settings_write::write),
     file("startup-selection", startup::selection),
+    file("trust", trust::decision),
     file("thinking-clamp", resolve::thinking_clamp),
     file("path-normalize", paths::expand),
 ];

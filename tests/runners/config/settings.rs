@@ -1,7 +1,7 @@
 //! JSON with comments, settings files.
 
 use serde_json::{Value, json};
-use tau_core::settings::{self, ProjectTrust, Scope, Settings, Source};
+use tau_core::settings::{self, Kind, ProjectTrust, Scope, Settings, Source};
 use tau_tests::compare::same;
 
 pub fn jsonc(_: &Value, case: &Value) -> Result<(), String> {
@@ -96,9 +96,37 @@ pub fn accessors(_: &Value, case: &Value) -> Result<(), String> {
             Ok(ms) => json!(ms),
             Err(_) => return same(&case["expected"], &json!({ "error": true })),
         },
-        other => return Err(format!("no accessor {other}")),
+        "branchSummary" => {
+            let found = settings.branch_summary();
+            json!({ "reserveTokens": found.reserve_tokens, "skipPrompt": found.skip_prompt })
+        }
+        other => return same(&case["expected"], &by_table(&settings, other)?),
     };
     same(&case["expected"], &json!({ "value": value }))
+}
+
+/// Settings that this version only keeps: what the table says that they mean.
+fn by_table(settings: &Settings, accessor: &str) -> Result<Value, String> {
+    let name = match accessor {
+        "share" => "sessionShareDestination",
+        "imageWidthCells" => "terminal.imageWidthCells",
+        "clearOnShrink" => "terminal.clearOnShrink",
+        "codeBlockIndent" => "markdown.codeBlockIndent",
+        "mermaid" => "markdown.mermaid",
+        "themeSetting" => "theme",
+        "theme" | "externalEditor" | "terminalOverrides" | "warnings" => {
+            return Err(format!("{accessor} is made from a setting"));
+        }
+        name => name,
+    };
+    let path = settings::keys::path_of(name);
+    let key = settings::keys::find(&path).ok_or_else(|| format!("no accessor {accessor}"))?;
+    let found = settings.finding(&path);
+    // Where a wrong value is an error and not the default.
+    if key.kind == Kind::Milliseconds && found.problem.is_some() {
+        return Ok(json!({ "error": true }));
+    }
+    Ok(json!({ "value": found.value }))
 }
 
 pub fn compaction(_: &Value, case: &Value) -> Result<(), String> {

@@ -127,12 +127,16 @@ impl Rpc {
     }
 
     pub(super) fn set_steering_mode(&mut self, call: &Call) -> Result<Answer, String> {
-        self.tell(Command::SetSteeringMode(mode(call)?))?;
+        let mode = mode(call)?;
+        self.tell(Command::SetSteeringMode(mode))?;
+        self.keep(&["steeringMode"], mode.name().into());
         Ok(Answer::Done)
     }
 
     pub(super) fn set_follow_up_mode(&mut self, call: &Call) -> Result<Answer, String> {
-        self.tell(Command::SetFollowUpMode(mode(call)?))?;
+        let mode = mode(call)?;
+        self.tell(Command::SetFollowUpMode(mode))?;
+        self.keep(&["followUpMode"], mode.name().into());
         Ok(Answer::Done)
     }
 

@@ -27,7 +27,9 @@ use tau_core::entropy::Entropy;
 use tau_core::fault::Fault;
 use tau_core::hub::Hub;
 use tau_core::input::Command;
+use tau_core::json::Value;
 use tau_core::op::Outcome;
+use tau_core::settings::Scope;
 use tau_core::skills::Resources;
 use tau_io_std::driver::{Engine, Handlers, Machine};
 use tau_io_std::sys::clock::Clock;
@@ -36,6 +38,7 @@ use tau_io_std::sys::random;
 use crate::bootstrap::{Ready, Workshop};
 use crate::out::note;
 use crate::run;
+use crate::settings_store;
 use crate::signals::Signals;
 use call::{Call, Unusable};
 use commands::{Answer, Outlook};
@@ -202,6 +205,18 @@ impl Rpc {
     fn tell(&self, command: Command) -> Result<(), String> {
         let now = self.engine.now();
         self.engine.with_mut(|hub| hub.command(now, command)).map_err(text_of)
+    }
+
+    /// Saves a setting of the user, and lets it count for the rest of the process. To be called when the command has
+    /// been followed: what cannot be saved is told on standard error, and is no failure of the command.
+    fn keep(&mut self, path: &[&str], value: Value) {
+        let base = &mut self.workshop.base;
+        base.settings.override_with(path, value.clone());
+        let change = settings_store::change(path, Some(value));
+        let saved = settings_store::save(&base.place, Scope::Global, &[change], settings_store::PASSING);
+        if let Err(why) = saved {
+            note(&format!("{} counts for this process only: {why}", path.join(".")));
+        }
     }
 
     /// No more events; the run is aborted, and stored when this returns (spec 60 §3.6).
