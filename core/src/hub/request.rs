@@ -21,6 +21,7 @@ use crate::op::{Credential, Headers, HttpRequest, Op, Outcome, SecretOp};
 use crate::provider::{self, BodyEnd, Decoder, Encoder, ModelRequest, RequestOptions, StreamEvent, error};
 use crate::retry::ceil;
 use crate::retry::request::{Failure, Limits, Next as Verdict, decide};
+use crate::text::redact::Secrets;
 use crate::wire::http_head::retry_after_ms;
 
 /// Most bytes of an error body that are looked at.
@@ -56,6 +57,8 @@ struct Exchange {
     /// How often the request was sent again.
     retries: u64,
     aborted: bool,
+    /// Not to be repeated in failures.
+    secrets: Secrets,
 }
 
 enum Stage {
@@ -122,7 +125,15 @@ impl Wire {
         self.asked_ms = None;
         let stage = Stage::Waiting { until: now.mono };
         let model = model.clone();
-        self.exchange = Some(Exchange { model, options, started: now, stage, retries: 0, aborted: false });
+        self.exchange = Some(Exchange {
+            model,
+            options,
+            started: now,
+            stage,
+            retries: 0,
+            aborted: false,
+            secrets: Secrets::default(),
+        });
         self.attempt(context, now)
     }
 
@@ -242,6 +253,7 @@ impl Wire {
             self.fail(error::ABORTED.into(), now);
             return Next::Wait;
         }
+        exchange.secrets = Secrets::from(credential);
         let mut messages = convert::to_llm(context, &mut self.memo);
         if self.images_blocked {
             messages = convert::block_images(&messages, &mut self.memo);
@@ -411,6 +423,9 @@ impl Wire {
             Stage::Failed(message) => *message,
             _ => return Progress::Nothing,
         };
+        if let Some(text) = &mut message.error_message {
+            exchange.secrets.hide(text);
+        }
         message.duration_ms.get_or_insert_with(|| now.mono.since(exchange.started.mono));
         Progress::Reply(Box::new(message))
     }

@@ -5,6 +5,7 @@ pub mod bom_eol;
 pub mod clean;
 pub mod fuzzy;
 pub mod phrase;
+pub mod redact;
 pub mod surrogate;
 pub mod truncate;
 pub mod user_shell;
