@@ -29,6 +29,7 @@ pub const FILES: &[VectorFile] = &[
     file("session-stats", super::sessions::stats),
     file("lone-surrogates", tokens::lone_surrogates),
     file("traces-agent-core", traces::core),
+    file("traces-session", traces::session),
     file("argument-coercion", coercion::validated),
     file("agent-retry-delay", retry::delay),
     file("retryable", retry::retryable),
