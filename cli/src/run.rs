@@ -148,6 +148,7 @@ pub fn wind_down(engine: &Engine<Hub>, signals: &Signals, code: u8, ignored_sign
     if !engine.command_within(Command::Abort, ABORT_LIMIT) {
         leave(code);
     }
+    engine.command(Command::AbortShells);
     let mut ignored = ignored_signals;
     while !engine.wait_unless(Machine::is_idle) {
         match (signals.take(), ignored) {

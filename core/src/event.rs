@@ -142,6 +142,20 @@ pub enum Event {
     SessionName(Option<String>),
     /// The effective thinking level changed.
     ThinkingLevel(ThinkingLevel),
+    /// A command of the user's shell printed this.
+    ShellOutput {
+        /// The command, as [`Command::Shell`](crate::input::Command::Shell) named it.
+        id: u64,
+        /// Clean text.
+        delta: String,
+    },
+    /// A command of the user's shell ended. Its record is stored, during a run once that has ended.
+    ShellEnd {
+        /// The command.
+        id: u64,
+        /// The record (a `bashExecution`), or why it could not run.
+        outcome: Result<Arc<Message>, Fault>,
+    },
     /// A command was refused, or something went wrong beside the transcript (a line could not be stored …).
     Error(Fault),
     /// Everything is flushed; nothing follows.

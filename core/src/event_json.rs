@@ -8,9 +8,9 @@ use crate::tools::ToolOutput;
 
 impl Event {
     /// Writes the event as one object, without a line end. `false` = the event has no place in that stream and
-    /// nothing was written ([`Event::Error`] and [`Event::Closed`] belong to the surface itself).
+    /// nothing was written (errors, the end, and the user's shell belong to the surface itself).
     pub fn write(&self, w: &mut Writer) -> bool {
-        if matches!(self, Self::Error(_) | Self::Closed) {
+        if matches!(self, Self::Error(_) | Self::Closed | Self::ShellOutput { .. } | Self::ShellEnd { .. }) {
             return false;
         }
         w.begin_object();
@@ -46,6 +46,8 @@ impl Event {
             Self::EntryAppended(_) => "entry_appended",
             Self::SessionName(_) => "session_info_changed",
             Self::ThinkingLevel(_) => "thinking_level_changed",
+            Self::ShellOutput { .. } => "bash_execution_update",
+            Self::ShellEnd { .. } => "bash_execution_end",
             Self::Error(_) => "error",
             Self::Closed => "closed",
         }
@@ -56,6 +58,8 @@ impl Event {
             Self::AgentStart
             | Self::TurnStart
             | Self::SummaryRetryFinished
+            | Self::ShellOutput { .. }
+            | Self::ShellEnd { .. }
             | Self::Error(_)
             | Self::Closed => {}
             Self::MessageStart(message) | Self::MessageEnd(message) => {

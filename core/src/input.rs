@@ -192,7 +192,18 @@ pub enum Command {
     SetAutoRetry(bool),
     /// A message of a host.
     Host(HostNote),
-    /// Appends a message that starts no run (a shell record, a note of the host).
+    /// Runs a command in the user's shell, beside everything else; events tell its output and its end.
+    Shell {
+        /// Comes back in the events.
+        id: u64,
+        /// The command.
+        command: String,
+        /// Keep it from the model.
+        excluded: bool,
+    },
+    /// Kills all commands of the user's shell.
+    AbortShells,
+    /// Appends a message that starts no run (a note of the host); during a run it waits for its end.
     Note(Arc<Message>),
     /// Sets the display name of the session.
     SetName(String),

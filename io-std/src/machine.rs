@@ -19,6 +19,10 @@ pub trait Machine: Send + 'static {
     fn poll_timeout(&self) -> Option<Mono>;
     /// Whether nothing happens any more unless someone commands it.
     fn is_idle(&self) -> bool;
+    /// As [`is_idle`](Self::is_idle), but what runs beside everything else may go on.
+    fn is_settled(&self) -> bool {
+        self.is_idle()
+    }
 }
 
 impl Machine for Hub {
@@ -36,6 +40,10 @@ impl Machine for Hub {
 
     fn is_idle(&self) -> bool {
         Self::is_idle(self)
+    }
+
+    fn is_settled(&self) -> bool {
+        Self::is_settled(self)
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct Coverage {
     pub(crate) tool_calls: u64,
     pub(crate) tool_errors: u64,
     pub(crate) queued: u64,
+    /// Commands of the shell that left a record.
+    pub(crate) shells: u64,
 }
 
 impl Coverage {
@@ -26,6 +28,7 @@ impl Coverage {
         self.tool_calls += other.tool_calls;
         self.tool_errors += other.tool_errors;
         self.queued += other.queued;
+        self.shells += other.shells;
     }
 }
 
@@ -41,11 +44,20 @@ pub(crate) struct Watch {
     /// Calls of the current turn that began and did not end.
     running: Vec<String>,
     settled: bool,
+    shells: u64,
+    /// Commands of the shell that did not end.
+    open_shells: BTreeSet<u64>,
 }
 
 impl Watch {
     pub(crate) fn fail(&mut self, text: impl Into<String>) {
         self.failures.push(text.into());
+    }
+
+    pub(crate) fn new_shell(&mut self) -> u64 {
+        self.shells += 1;
+        self.open_shells.insert(self.shells);
+        self.shells
     }
 
     /// Invariant 1: at most one cancel, and only of what is open.
@@ -128,6 +140,15 @@ impl Watch {
                 self.expect(known, "an update of a call that does not run");
             }
             Event::QueueUpdate { .. } => self.seen.queued += 1,
+            Event::ShellOutput { id, delta } => {
+                let known = self.open_shells.contains(id) && !delta.is_empty();
+                self.expect(known, "output of a command of the shell that does not run, or none");
+            }
+            Event::ShellEnd { id, outcome } => {
+                let known = self.open_shells.remove(id);
+                self.expect(known, "a command of the shell ended that did not begin, or twice");
+                self.seen.shells += u64::from(outcome.is_ok());
+            }
             _ => {}
         }
     }
@@ -177,6 +198,7 @@ impl Watch {
         let open = self.open.len();
         self.expect(!self.in_run && !self.in_turn, "the run did not end");
         self.expect(self.running.is_empty(), "calls did not end");
+        self.expect(self.open_shells.is_empty(), "commands of the shell did not end");
         self.expect(open == 0, "ops without last reply");
     }
 }

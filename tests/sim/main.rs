@@ -74,4 +74,5 @@ fn the_world_is_not_idle() {
     assert!(seen.tool_calls > 400, "{seen:?}");
     assert!(seen.tool_errors > 50, "{seen:?}");
     assert!(seen.queued > 20, "{seen:?}");
+    assert!(seen.shells > 100, "{seen:?}");
 }

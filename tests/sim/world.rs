@@ -12,7 +12,7 @@ use tau_core::hub::{Boot, Hub, Output};
 use tau_core::ids::OpId;
 use tau_core::input::{Command, Input, QueueMode, Reply};
 use tau_core::json::{self, Writer};
-use tau_core::message::AssistantMessage;
+use tau_core::message::{AssistantMessage, Message};
 use tau_core::model::{Model, ThinkingLevel};
 use tau_core::now::{Mono, Now, Wall};
 use tau_core::op::{AppendOp, Credential, Op, Outcome, ProcExit, Stream};
@@ -48,6 +48,7 @@ pub(crate) struct World {
     rounds: u64,
     log: Vec<String>,
     idle_timeouts: u64,
+    closing: bool,
 }
 
 impl World {
@@ -114,24 +115,32 @@ impl World {
             rounds: 0,
             log: Vec::new(),
             idle_timeouts: 0,
+            closing: false,
         }
     }
 
     pub(crate) fn run(&mut self) {
         self.drain();
         let prompts = 1 + self.rng.below(3);
+        if self.rng.below(4) == 0 {
+            // Nobody waits for it: it may run into the prompts.
+            let command = self.shell("first".into());
+            self.command(command);
+        }
         for i in 0..prompts {
             self.command(Command::Prompt { text: format!("prompt {i}"), images: Vec::new() });
             self.until_idle();
         }
+        self.closing = true;
         self.command(Command::Shutdown);
         self.until_idle();
-        if !self.log.iter().rev().take(3).any(|line| line == "Closed") {
-            self.watch.fail("no closed event at the end");
+        if self.log.iter().filter(|line| *line == "Closed").count() != 1 {
+            self.watch.fail("not one closed event");
         }
         self.watch.end();
         self.compare_session();
         self.compare_call_ids();
+        self.compare_shells();
     }
 
     pub(crate) fn failures(&self) -> &[String] {
@@ -179,16 +188,24 @@ impl World {
 
     fn any_command(&mut self) {
         let text = format!("note {}", self.rng.below(1_000));
-        let command = match self.rng.below(7) {
+        let command = match self.rng.below(10) {
             0 => Command::Steer { text, images: Vec::new() },
             1 => Command::FollowUp { text, images: Vec::new() },
             2 => Command::Abort,
             3 => Command::ClearQueues,
             4 => Command::GracefulStop,
             5 => Command::Prompt { text, images: Vec::new() },
+            6 => Command::AbortShells,
+            7 | 8 => self.shell(text),
             _ => Command::SetName(text),
         };
         self.command(command);
+    }
+
+    fn shell(&mut self, command: String) -> Command {
+        // After the end it is refused and brings no event.
+        let id = if self.closing { 0 } else { self.watch.new_shell() };
+        Command::Shell { id, command, excluded: self.rng.below(2) == 0 }
     }
 
     fn progress(&mut self) {
@@ -210,7 +227,10 @@ impl World {
                     self.input(Input::Tick);
                 }
                 // Only stalled ops are left: somebody loses patience.
-                None => self.command(Command::Abort),
+                None => {
+                    self.command(Command::Abort);
+                    self.command(Command::AbortShells);
+                }
             }
             return;
         };
@@ -407,6 +427,21 @@ impl World {
         let twice: Vec<String> = calls.filter(|call| !seen.insert(&call.id)).map(|c| c.id.clone()).collect();
         if !twice.is_empty() {
             self.watch.fail(format!("ids of several calls: {twice:?}"));
+        }
+    }
+
+    /// Every command of the shell that ran left its record, once, and no record parts a call from its results.
+    fn compare_shells(&mut self) {
+        let context = self.hub.desk().agent().context();
+        let records = context.iter().filter(|m| matches!(&***m, Message::Bash(_))).count() as u64;
+        let parts = context
+            .windows(2)
+            .any(|pair| matches!((&*pair[0], &*pair[1]), (Message::Bash(_), Message::ToolResult(_))));
+        if records != self.watch.seen.shells {
+            self.watch.fail(format!("{records} records of {} commands", self.watch.seen.shells));
+        }
+        if parts {
+            self.watch.fail("a record of the shell before a tool result");
         }
     }
 

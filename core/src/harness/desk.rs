@@ -318,9 +318,7 @@ impl Desk {
     /// # Errors
     /// `closed`, `busy`, `nothing_to_continue`, `empty_name`, `unknown_entry`, `not_read`.
     pub fn command(&mut self, command: Command, cx: &mut Cx<'_>) -> Result<(), Fault> {
-        if self.closing != Closing::No {
-            return Err(Fault::new("closed", "This agent was shut down; start a new one."));
-        }
+        self.check_open()?;
         match command {
             Command::Prompt { text, images } => self.prompt(text, images, cx)?,
             Command::Continue => self.continue_run(cx)?,
@@ -363,8 +361,21 @@ impl Desk {
                 self.closing = Closing::Wanted;
                 self.abort(cx);
             }
+            // The hub runs them.
+            Command::Shell { .. } | Command::AbortShells => {}
         }
         Ok(())
+    }
+
+    /// Whether commands are still followed.
+    ///
+    /// # Errors
+    /// `closed`.
+    pub fn check_open(&self) -> Result<(), Fault> {
+        match self.closing {
+            Closing::No => Ok(()),
+            _ => Err(Fault::new("closed", "This agent was shut down; start a new one.")),
+        }
     }
 
     fn prompt(&mut self, text: String, images: Vec<Block>, cx: &mut Cx<'_>) -> Result<(), Fault> {
@@ -489,11 +500,6 @@ impl Desk {
         Ok(())
     }
 
-    fn note(&mut self, message: Arc<Message>, cx: &mut Cx<'_>) {
-        self.record(entry_of(&message), cx);
-        self.agent.append(message);
-    }
-
     fn show_queues(&self, cx: &mut Cx<'_>) {
         let (steering, follow_up) = (self.steering.clone(), self.follow_up.clone());
         cx.out.push(Want::Event(Event::QueueUpdate { steering, follow_up }));
@@ -606,6 +612,7 @@ impl Desk {
 
     fn settle(&mut self, aborted: bool, cx: &mut Cx<'_>) {
         self.tell_held_notes(cx);
+        self.append_late_notes(cx);
         self.activity = Activity::Idle;
         self.abort_requested = false;
         cx.out.push(Want::Event(Event::AgentSettled { aborted }));

@@ -17,9 +17,11 @@ mod navigating;
 mod notes;
 mod prompt_state;
 mod recovery;
+pub mod shell;
 mod summarizing;
 
 pub use desk::{Cx, Desk, DeskBoot, Want};
 pub use navigating::{Moved, SummaryWish};
 pub use prompt_state::Sections;
+pub use shell::{Heard, ShellLine, Shells};
 pub use summarizing::{Compacted, Reason, SummarySource};

@@ -16,6 +16,8 @@ pub(super) struct Notes {
     pub(super) next_turn: Vec<Arc<Message>>,
     /// For the end of the current turn: never between a call and its result.
     held: Vec<Arc<Message>>,
+    /// For the end of the activity.
+    late: Vec<Arc<Message>>,
 }
 
 impl Desk {
@@ -41,6 +43,22 @@ impl Desk {
         Ok(())
     }
 
+    /// Appends a message that no event announces. While something goes on it waits for the end.
+    pub fn note(&mut self, message: Arc<Message>, cx: &mut Cx<'_>) {
+        if self.is_active() {
+            self.notes.late.push(message);
+        } else {
+            self.append_note(message, cx);
+        }
+    }
+
+    /// The activity is over: what waited for that joins the conversation.
+    pub(super) fn append_late_notes(&mut self, cx: &mut Cx<'_>) {
+        for message in core::mem::take(&mut self.notes.late) {
+            self.append_note(message, cx);
+        }
+    }
+
     /// The turn is over: what waited for that joins the conversation.
     pub(super) fn tell_held_notes(&mut self, cx: &mut Cx<'_>) {
         for message in core::mem::take(&mut self.notes.held) {
@@ -51,6 +69,10 @@ impl Desk {
     fn tell_note(&mut self, message: Arc<Message>, cx: &mut Cx<'_>) {
         cx.out.push(Want::Event(Event::MessageStart(Arc::clone(&message))));
         cx.out.push(Want::Event(Event::MessageEnd(Arc::clone(&message))));
+        self.append_note(message, cx);
+    }
+
+    fn append_note(&mut self, message: Arc<Message>, cx: &mut Cx<'_>) {
         self.record(entry_of(&message), cx);
         self.agent.append(message);
     }

@@ -15,6 +15,7 @@
 
 mod ops;
 mod request;
+mod shell;
 mod summary;
 
 use alloc::sync::Arc;
@@ -27,7 +28,7 @@ use summary::Summary;
 use crate::entropy::Entropy;
 use crate::event::Event;
 use crate::fault::Fault;
-use crate::harness::{Cx, Desk, DeskBoot, Want};
+use crate::harness::{Cx, Desk, DeskBoot, Shells, Want};
 use crate::ids::{OpId, UuidV7};
 use crate::input::{Command, Input, Reply};
 use crate::json::Value;
@@ -85,6 +86,7 @@ pub struct Hub {
     /// Ids of summary requests.
     summary_ids: UuidV7,
     bench: Bench,
+    shells: Shells,
     env: Arc<ToolEnv>,
     options: RequestOptions,
     wants: Vec<Want>,
@@ -124,6 +126,7 @@ impl Hub {
             summary: None,
             summary_ids: UuidV7::default(),
             bench: Bench::default(),
+            shells: Shells::default(),
             env: boot.env,
             options: boot.options,
             wants,
@@ -157,6 +160,15 @@ impl Hub {
     /// See [`Desk::command`].
     pub fn command(&mut self, now: Now, command: Command) -> Result<(), Fault> {
         self.set_now(now);
+        match command {
+            Command::Shell { id, command, excluded } => return self.start_shell(id, command, excluded),
+            Command::AbortShells => {
+                self.abort_shells();
+                return Ok(());
+            }
+            Command::Shutdown => self.abort_shells(),
+            _ => {}
+        }
         let mut cx = Cx { now: self.now, rng: &mut self.rng, out: &mut self.wants };
         let outcome = self.desk.command(command, &mut cx);
         self.carry_out();
@@ -188,6 +200,12 @@ impl Hub {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.desk.is_idle() && self.ops.is_idle() && !self.desk.wants_close()
+    }
+
+    /// Whether nothing is going on but commands of the user's shell.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.desk.is_idle() && self.ops.is_settled() && !self.desk.wants_close()
     }
 
     /// Number of ops that have not brought their last reply.
@@ -290,6 +308,7 @@ impl Hub {
             }
             Some(Owner::Summary) => self.summary_reply(op, reply),
             Some(Owner::Call(index, slot)) => self.call_input(index, ToolInput::Reply(slot, reply)),
+            Some(Owner::Shell) => self.shell_reply(op, &reply),
             Some(Owner::Append(append)) => match reply {
                 Reply::Done(Outcome::Appended { len, .. }) => self.desk.appended(len),
                 Reply::Failed(fault) => {

@@ -21,6 +21,8 @@ pub(super) enum Owner {
     Summary,
     /// The call at this place of the batch.
     Call(usize, Slot),
+    /// The user, for the own shell.
+    Shell,
     /// The session; what was to be written.
     Append(AppendOp),
 }
@@ -215,6 +217,13 @@ impl Ops {
     /// Whether no op is under way and no output waits.
     pub(super) fn is_idle(&self) -> bool {
         self.open.is_empty() && self.out.is_empty() && self.undone.is_empty()
+    }
+
+    /// As [`is_idle`](Self::is_idle), but commands of the user's shell may run; replies that nobody wants do not
+    /// count.
+    pub(super) fn is_settled(&self) -> bool {
+        let is_beside = |entry: &Entry| matches!(entry.owner, None | Some(Owner::Shell));
+        self.open.values().all(is_beside) && self.out.is_empty() && self.undone.is_empty()
     }
 
     /// Whether an append is not acknowledged.

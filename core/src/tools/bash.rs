@@ -105,14 +105,12 @@ impl Bash {
                 Err(why) => return fail(why),
             }
         }
-        if cx.env.shell.is_empty() {
-            let why =
-                cx.env.shell_error.as_deref().unwrap_or("No shell was found. Set shellPath in the settings.");
-            return fail(why);
-        }
+        let spec = match process(cx.env, args::text(&self.args, "command").unwrap_or_default()) {
+            Ok(spec) => spec,
+            Err(why) => return fail(why),
+        };
         cx.update(ToolOutput::default());
-        let op = Op::Proc(spec(cx.env, args::text(&self.args, "command").unwrap_or_default()));
-        self.slot = Some(cx.start(op));
+        self.slot = Some(cx.start(Op::Proc(spec)));
         self.arm(cx);
         ToolStep::Wait
     }
@@ -152,8 +150,7 @@ impl Bash {
             let facts = end_facts(None, Some(EndedBy::User), false);
             return ToolStep::Done(ToolOutput { details: details(facts), ..ToolOutput::error(ABORTED) });
         }
-        let shell = env.shell.first().map_or("", String::as_str);
-        fail(format!("Cannot start {shell} in {}: {fault}.", env.cwd))
+        fail(cannot_start(env, fault))
     }
 
     fn exited(&mut self, cx: &mut ToolCx<'_>, exit: &ProcExit) -> ToolOutput {
@@ -257,14 +254,25 @@ fn number_text(n: f64) -> String {
     out
 }
 
-fn spec(env: &ToolEnv, command: &str) -> ProcSpec {
+/// Why a process could not be started.
+pub(crate) fn cannot_start(env: &ToolEnv, fault: &IoFault) -> String {
+    let shell = env.shell.first().map_or("", String::as_str);
+    format!("Cannot start {shell} in {}: {fault}.", env.cwd)
+}
+
+/// The process of a command, or why there is no shell for it.
+pub(crate) fn process(env: &ToolEnv, command: &str) -> Result<ProcSpec, String> {
+    if env.shell.is_empty() {
+        let why = env.shell_error.as_deref().unwrap_or("No shell was found. Set shellPath in the settings.");
+        return Err(why.into());
+    }
     let command = match env.command_prefix.as_deref() {
         Some(prefix) if !prefix.is_empty() => format!("{prefix}\n{command}"),
         _ => command.into(),
     };
     let mut argv = env.shell.clone();
     argv.push(command);
-    ProcSpec {
+    Ok(ProcSpec {
         argv,
         cwd: env.cwd.clone(),
         env: env.command_env.clone(),
@@ -276,7 +284,7 @@ fn spec(env: &ToolEnv, command: &str) -> ProcSpec {
             over_bytes: MAX_BYTES as u64,
             over_lines: MAX_LINES as u64,
         }),
-    }
+    })
 }
 
 /// An intermediate result: the whole snapshot, not a difference.

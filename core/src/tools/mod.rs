@@ -1,7 +1,7 @@
 //! **Bench**: tools as resumable planners. They ask for ops and compute; they never touch the world.
 
 mod args;
-mod bash;
+pub(crate) mod bash;
 pub mod diff;
 mod edit;
 pub mod edit_apply;

@@ -3,6 +3,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+/// Variables about the session.
+const SESSION: [&str; 5] =
+    ["PI_SESSION_ID", "PI_SESSION_FILE", "PI_PROVIDER", "PI_MODEL", "PI_REASONING_LEVEL"];
+
 /// What commands may know about the session; absent facts set no variable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionFacts {
@@ -24,14 +28,17 @@ pub struct SessionFacts {
 pub fn session_variables(facts: Option<&SessionFacts>) -> Vec<(String, Option<String>)> {
     let none = SessionFacts::default();
     let facts = facts.unwrap_or(&none);
-    let pairs = [
-        ("PI_SESSION_ID", &facts.id),
-        ("PI_SESSION_FILE", &facts.file),
-        ("PI_PROVIDER", &facts.provider),
-        ("PI_MODEL", &facts.model),
-        ("PI_REASONING_LEVEL", &facts.thinking),
-    ];
-    pairs.into_iter().map(|(name, value)| (name.into(), value.clone())).collect()
+    let values = [&facts.id, &facts.file, &facts.provider, &facts.model, &facts.thinking];
+    SESSION.into_iter().zip(values).map(|(name, value)| (name.into(), value.clone())).collect()
+}
+
+/// The variables of commands with those about the session removed: for commands that the user runs.
+#[must_use]
+pub fn without_session(variables: &[(String, Option<String>)]) -> Vec<(String, Option<String>)> {
+    let mut out = session_variables(None);
+    let others = variables.iter().filter(|(name, _)| !SESSION.contains(&name.as_str()));
+    out.extend(others.cloned());
+    out
 }
 
 /// Defaults for programs that would otherwise wait for a person at a terminal: git takes the message it has instead of
@@ -48,6 +55,18 @@ pub fn unattended_defaults(is_set: impl Fn(&str) -> bool) -> Vec<(String, Option
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_users_commands_know_no_session() {
+        let own = ("GIT_EDITOR".into(), Some("true".into()));
+        let facts = SessionFacts { model: Some("m".into()), ..SessionFacts::default() };
+        let mut variables = session_variables(Some(&facts));
+        variables.push(own.clone());
+        let kept = without_session(&variables);
+        assert_eq!(kept.last(), Some(&own));
+        assert!(kept.iter().filter(|(_, value)| value.is_none()).count() == SESSION.len());
+        assert_eq!(kept.len(), variables.len());
+    }
 
     #[test]
     fn what_the_user_set_wins() {

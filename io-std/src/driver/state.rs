@@ -37,6 +37,8 @@ pub(super) struct State<M: Machine> {
     /// The deadline that the waiting thread knows of.
     armed: Option<Option<Mono>>,
     wake: bool,
+    /// The machine was settled when it was looked at last.
+    settled: bool,
     stopped: bool,
 }
 
@@ -53,6 +55,7 @@ impl<M: Machine> State<M> {
             calls: 0,
             armed: None,
             wake: false,
+            settled: true,
             stopped: false,
         }
     }
@@ -75,11 +78,13 @@ impl<M: Machine> State<M> {
                 inputs.extend(self.follow(flow));
             }
         }
+        let settled = self.machine.is_settled();
+        let newly_settled = !std::mem::replace(&mut self.settled, settled) && settled;
         // The waiting thread has to know when nothing more comes, and when it would sleep too long.
         if let Some(known) = self.armed {
             let due = self.machine.poll_timeout();
             let earlier = due.is_some_and(|due| known.is_none_or(|known| due < known));
-            if earlier || self.machine.is_idle() {
+            if earlier || newly_settled || self.machine.is_idle() {
                 self.armed = None;
                 self.wake = true;
             }

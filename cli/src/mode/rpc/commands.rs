@@ -33,6 +33,8 @@ const BUILT: &[(&str, Follow)] = &[
     ("steer", Rpc::steer),
     ("follow_up", Rpc::follow_up),
     ("abort", Rpc::abort),
+    ("bash", Rpc::bash),
+    ("abort_bash", Rpc::abort_bash),
     ("clear_queue", Rpc::clear_queue),
     ("set_steering_mode", Rpc::set_steering_mode),
     ("set_follow_up_mode", Rpc::set_follow_up_mode),
@@ -63,7 +65,7 @@ const BUILT: &[(&str, Follow)] = &[
     ("set_label", Rpc::set_label),
 ];
 
-const NOT_BUILT: &[&str] = &["abort_bash", "bash", "export_html", "get_commands"];
+const NOT_BUILT: &[&str] = &["export_html", "get_commands"];
 
 /// Answers to questions; nothing is asked, so they answer nothing (spec 60 §3.4).
 const ANSWERS: &str = "extension_ui_response";

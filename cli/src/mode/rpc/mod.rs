@@ -7,6 +7,7 @@
 //! Commands are followed in the order in which they came. One that must wait (for a run to end) answers later, and
 //! those behind it go on; only the replacement of the session lets nothing pass.
 
+mod bash;
 mod call;
 mod commands;
 mod control;
@@ -71,7 +72,7 @@ struct Rpc {
     input: Receiver<Incoming>,
     workshop: Workshop,
     rng: Entropy,
-    /// Commands that are answered when nothing goes on any more.
+    /// Commands that are answered when no run is active any more.
     aborts: Vec<Subject>,
     /// A command that is answered with what came of it, when nothing goes on any more.
     outcome: Option<(Subject, Awaited)>,
@@ -131,8 +132,11 @@ impl Rpc {
             if self.records.is_closed() {
                 return self.wind_down(NO_READER, 0);
             }
-            if self.waits() && self.engine.with(Machine::is_idle) {
+            if self.waits() && self.engine.with(Machine::is_settled) {
                 self.settled();
+            }
+            if self.replacement.is_some() && self.engine.with(Machine::is_idle) {
+                self.go_on_replacing();
             }
             if self.replacement.is_none() {
                 match self.input.try_recv() {
@@ -148,22 +152,26 @@ impl Rpc {
                     Err(TryRecvError::Empty) => {}
                 }
             }
-            let waits = self.waits();
-            let _ = self.engine.wait_unless(|hub| waits && hub.is_idle());
+            let (waits, replaces) = (self.waits(), self.replacement.is_some());
+            let _ = self.engine.wait_unless(|hub| waits && hub.is_settled() || replaces && hub.is_idle());
         }
     }
 
-    /// Whether something is to be done when nothing goes on any more.
+    /// Whether a response waits for the end of what goes on.
     const fn waits(&self) -> bool {
-        !self.aborts.is_empty() || self.outcome.is_some() || self.replacement.is_some()
+        !self.aborts.is_empty() || self.outcome.is_some()
     }
 
-    /// Nothing goes on: what waited for that is done.
+    /// No run is active any more, and nothing else but the shell: what waited for that is answered.
     fn settled(&mut self) {
         self.answer_outcome();
         for subject in std::mem::take(&mut self.aborts) {
             self.records.success(&subject, None);
         }
+    }
+
+    /// Nothing goes on at all: another session takes the place of this one.
+    fn go_on_replacing(&mut self) {
         match self.replacement.take() {
             None => {}
             Some((subject, Replacement::Made { data })) => self.records.success(&subject, Some(&data)),
@@ -223,10 +231,7 @@ impl Rpc {
     fn wind_down(&mut self, code: u8, ignored_signals: u8) -> u8 {
         self.records.mute();
         run::wind_down(&self.engine, &self.signals, code, ignored_signals);
-        self.answer_outcome();
-        for subject in std::mem::take(&mut self.aborts) {
-            self.records.success(&subject, None);
-        }
+        self.settled();
         code
     }
 }

@@ -4,10 +4,13 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tau_core::event::Event;
+use tau_core::fault::Fault;
 use tau_core::hub::Hub;
 use tau_core::json::{Value, Writer};
+use tau_core::message::Message;
 use tau_io_std::driver::{EventSink, SinkFlow};
 
+use super::bash;
 use super::patience::Patience;
 use crate::out::{Out, note};
 use crate::visible::harmless;
@@ -26,6 +29,9 @@ struct Stream {
     muted: bool,
     /// The end of the stream was reported.
     told: bool,
+    /// Commands of the shell that are under way, and the number of the next one.
+    shells: Vec<(u64, Subject)>,
+    next_shell: u64,
 }
 
 /// What a response answers.
@@ -62,6 +68,30 @@ impl Records {
             w.field_str("error", why);
             w.end_object();
         });
+    }
+
+    /// A number for a command of the shell; its output and its end are written as those of this command.
+    pub(super) fn expect_shell(&self, subject: &Subject) -> u64 {
+        let mut stream = self.lock();
+        let id = stream.next_shell;
+        stream.next_shell += 1;
+        stream.shells.push((id, subject.clone()));
+        id
+    }
+
+    /// That command has ended, or did not begin.
+    pub(super) fn take_shell(&self, id: u64) -> Option<Subject> {
+        let shells = &mut self.lock().shells;
+        let at = shells.iter().position(|(shell, _)| *shell == id)?;
+        Some(shells.swap_remove(at).1)
+    }
+
+    fn shell_ended(&self, id: u64, outcome: &Result<Arc<Message>, Fault>) {
+        let Some(subject) = self.take_shell(id) else { return };
+        match bash::outcome_data(outcome) {
+            Ok(data) => self.success(&subject, Some(&data)),
+            Err(why) => self.failure(&subject, why),
+        }
     }
 
     /// No event is written from now on; responses are.
@@ -111,6 +141,22 @@ impl Stream {
         }
     }
 
+    fn event(&mut self, event: &Event) {
+        let Event::ShellOutput { id, delta } = event else { return self.line(|w| event.write(w)) };
+        let Some((_, subject)) = self.shells.iter().find(|(shell, _)| shell == id) else { return };
+        let id = subject.id.clone();
+        self.line(|w| {
+            w.begin_object();
+            w.field_str("type", event.type_name());
+            if let Some(id) = &id {
+                w.field_value("id", id);
+            }
+            w.field_str("delta", delta);
+            w.end_object();
+            true
+        });
+    }
+
     fn flush(&mut self, patience: &Patience) {
         self.out.flush_unless(&|stuck| patience.is_over(stuck));
     }
@@ -118,12 +164,14 @@ impl Stream {
 
 impl EventSink<Hub> for Records {
     fn event(&mut self, event: &Event, _: &Hub) -> SinkFlow {
-        if let Event::Error(fault) = event {
-            note(&harmless(&fault.message));
+        match event {
+            Event::Error(fault) => note(&harmless(&fault.message)),
+            Event::ShellEnd { id, outcome } => self.shell_ended(*id, outcome),
+            _ => {}
         }
         let mut stream = self.lock();
         if !stream.muted {
-            stream.line(|w| event.write(w));
+            stream.event(event);
             if stream.out.is_full() {
                 stream.flush(&self.patience);
             }

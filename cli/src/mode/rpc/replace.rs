@@ -72,10 +72,11 @@ impl Rpc {
         self.when_idle(call, Replacement::Branch { leaf, text: None })
     }
 
-    /// Aborts the run; the rest follows when it has ended.
+    /// Aborts the run and kills what the shell still does; the rest follows when both have ended.
     fn when_idle(&mut self, call: &Call, replacement: Replacement) -> Result<Answer, String> {
         if !self.engine.with(Machine::is_idle) {
             self.tell(Command::Abort)?;
+            self.tell(Command::AbortShells)?;
         }
         self.replacement = Some((call.subject.clone(), replacement));
         Ok(Answer::Sent)
