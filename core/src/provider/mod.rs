@@ -7,6 +7,7 @@
 pub mod anthropic;
 pub mod assemble;
 pub mod body;
+mod borrow;
 pub mod cost;
 pub mod demo;
 pub mod error;

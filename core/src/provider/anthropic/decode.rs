@@ -12,10 +12,11 @@ use alloc::vec::Vec;
 use super::REASONING_REDACTED;
 use super::compat::Compat;
 use super::wire;
-use crate::json::{self, Map, Value};
+use crate::json::{Map, Value};
 use crate::message::{AssistantMessage, Block, StopReason, TextBlock, ThinkingBlock, ToolCall};
 use crate::model::Model;
 use crate::provider::assemble::Assembler;
+use crate::provider::borrow::repaired;
 use crate::provider::error::{ABORTED, clean, no_stream_message, service_words, stream_fault_message};
 use crate::provider::stop::{self, Stop};
 use crate::provider::{BodyEnd, Decoder, StreamEvent, cost};
@@ -319,10 +320,4 @@ impl Reply {
         }
         no_stream_message(&self.model, stray)
     }
-}
-
-/// The data without the mistakes that servers and proxies make: raw control characters, bad escapes, halves of
-/// surrogate pairs. `None` when that does not make it JSON.
-fn repaired(data: &str) -> Option<String> {
-    json::parse(&json::repair(data)).ok().map(|value| json::to_string(&value))
 }

@@ -8,13 +8,14 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::calls::Calls;
-use super::chunk::{Any, CallDelta, Chunk, Delta, Str};
+use super::chunk::{CallDelta, Chunk, Delta};
 use super::details::Details;
 use super::halves::{self, Halves};
 use crate::json::{self, Value, Writer};
 use crate::message::{AssistantMessage, Block, StopReason, TextBlock, ThinkingBlock, ToolCall, Usage};
 use crate::model::Model;
 use crate::provider::assemble::Assembler;
+use crate::provider::borrow::{Any, Str};
 use crate::provider::stop::{self, Stop};
 use crate::provider::{BodyEnd, Decoder, StreamEvent, cost, error};
 use crate::wire::sse::{SseDecoder, SseEvent};
