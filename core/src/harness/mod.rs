@@ -6,12 +6,15 @@
 //!
 //! | room | what |
 //! |---|---|
-//! | `desk` | commands, one run after the other, recording |
+//! | `desk` | the state, one run after the other, recording, the end of an activity |
+//! | `commands` | what surfaces ask for |
 //! | `recovery` | retries, overflow, the decision to compact |
 //! | `summarizing` | a compaction or branch summary from its plan to its stored entry |
 //! | `navigating` | moving to another entry, labels |
-//! | `notes` | messages of a host |
+//! | `notes` | messages of a host, records that wait for the end of a run |
+//! | `shell` | commands of the person, beside any run |
 
+mod commands;
 mod desk;
 mod navigating;
 mod notes;
