@@ -64,7 +64,7 @@ fn wrong_fields_are_told_and_change_nothing() {
         (json!({"type": "get_entries", "since": {}}), "since"),
         (json!({"type": "switch_session"}), "sessionPath"),
         (json!({"type": "new_session", "parentSession": []}), "parentSession"),
-        (json!({"type": "get_commands"}), "get_commands"),
+        (json!({"type": "no_such_thing"}), "no_such_thing"),
     ]
     .into_iter()
     .enumerate()
@@ -81,6 +81,37 @@ fn wrong_fields_are_told_and_change_nothing() {
     assert_eq!(talk.data("e", json!({"type": "get_state"})), before);
     let _ = talk.finish().ok();
     assert_eq!((server.requests().len(), place.sessions().len()), (0, 0));
+}
+
+#[test]
+fn commands_of_prompts_are_listed_with_their_origin() {
+    let (place, _server) = place([]);
+    let _ = place.put("agent/prompts/fix.md", "---\ndescription: Fixes things\n---\nFix $1");
+    let skill = "---\nname: deploy\ndescription: Deploys\ndisable-model-invocation: true\n---\nBODY";
+    let _ = place.put("agent/skills/deploy/SKILL.md", skill);
+    let extra = place.put("extra/more.md", "First line\nsecond");
+    let extra = extra.to_str().unwrap();
+    let mut talk = Talk::start(place.command(&["--mode", "rpc", "--prompt-template", extra]));
+    let list = talk.data("c", json!({"type": "get_commands"}));
+    let agent = place.agent();
+    let path = |rest: &str| agent.join(rest).display().to_string();
+    let info = |path: &str, source: &str, scope: &str, base: &str| json!({"path": path, "source": source, "scope": scope, "origin": "top-level", "baseDir": base});
+    let own = place.agent().display().to_string();
+    assert_eq!(
+        list["commands"],
+        json!([
+            {"name": "fix", "description": "Fixes things", "source": "prompt",
+             "sourceInfo": info(&path("prompts/fix.md"), "auto", "user", &own)},
+            {"name": "more", "description": "First line", "source": "prompt",
+             "sourceInfo": info(extra, "local", "temporary", extra.rsplit_once('/').unwrap().0)},
+            {"name": "skill:deploy", "description": "Deploys", "source": "skill",
+             "sourceInfo": info(&path("skills/deploy/SKILL.md"), "auto", "user", &own)},
+        ])
+    );
+    let _ = talk.finish().ok();
+    let mut talk = Talk::start(place.command(&["--mode", "rpc", "--no-skills", "--no-prompt-templates"]));
+    assert_eq!(talk.data("c", json!({"type": "get_commands"})), json!({"commands": []}));
+    let _ = talk.finish().ok();
 }
 
 #[test]

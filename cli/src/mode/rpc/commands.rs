@@ -56,6 +56,7 @@ const BUILT: &[(&str, Follow)] = &[
     ("fork", Rpc::fork),
     ("clone", Rpc::clone_session),
     ("get_fork_messages", Rpc::get_fork_messages),
+    ("get_commands", Rpc::get_commands),
     ("compact", Rpc::compact),
     ("set_auto_compaction", Rpc::set_auto_compaction),
     ("set_auto_retry", Rpc::set_auto_retry),
@@ -65,7 +66,7 @@ const BUILT: &[(&str, Follow)] = &[
     ("set_label", Rpc::set_label),
 ];
 
-const NOT_BUILT: &[&str] = &["export_html", "get_commands"];
+const NOT_BUILT: &[&str] = &["export_html"];
 
 /// Answers to questions; nothing is asked, so they answer nothing (spec 60 §3.4).
 const ANSWERS: &str = "extension_ui_response";

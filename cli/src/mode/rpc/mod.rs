@@ -19,6 +19,7 @@ mod queries;
 mod records;
 mod replace;
 mod session_layer;
+mod slash;
 
 use std::process::{ExitCode, exit};
 use std::sync::Arc;
