@@ -9,7 +9,9 @@ use tau_core::entropy::Entropy;
 use tau_core::message::{AssistantMessage, Block, Content, Message, StopReason};
 use tau_core::now::Wall;
 use tau_core::op::AppendOp;
+use tau_core::session::decode::parse_body;
 use tau_core::session::entry::Compaction;
+use tau_core::session::tree::{Node, Place};
 use tau_core::session::{Context, EntryBody, EntryKind, Header, OpenError, Reader, Session, Want, open};
 
 /// One step of a session's life.
@@ -239,6 +241,12 @@ proptest! {
         let lazy = read(&file, chunk, Want::Context);
         let full = read(&file, 1 << 20, Want::Everything);
         prop_assert_eq!(lazy.is_err(), full.is_err());
+        if let (Ok(places), Ok(full)) = (read(&file, chunk, Want::Places), &full) {
+            // What kind an odd record is shows when it is decoded.
+            let ids = |session: &Session| tree(session).into_iter().map(|(id, parent, _)| (id, parent)).collect::<Vec<_>>();
+            prop_assert_eq!(ids(&places), ids(full));
+            prop_assert_eq!(bodies(&places, &file), bodies(full, &file));
+        }
         if let (Ok(lazy), Ok(mut full)) = (lazy, full) {
             // Damage off the branch shows only when everything is read.
             if lazy.leaf_id() == full.leaf_id() && tree(&lazy) == tree(&full) {
@@ -316,6 +324,16 @@ fn large(count: usize, size: usize, keep: Option<usize>) -> Vec<u8> {
     }
     world.step(Step::User("last".into()));
     world.file
+}
+
+/// What the entries say; those that were left in the file are read there.
+fn bodies(session: &Session, file: &[u8]) -> Vec<EntryBody> {
+    let stored = |at: Place| {
+        let start = at.offset as usize;
+        parse_body(&String::from_utf8_lossy(&file[start..start + at.len as usize])).expect("a whole record")
+    };
+    let body = |node: &Node| node.body().cloned().unwrap_or_else(|| stored(node.place()));
+    session.tree().nodes().iter().map(body).collect()
 }
 
 /// Reads as a backend does and counts the bytes of the second phase.

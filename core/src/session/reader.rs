@@ -115,6 +115,9 @@ pub enum Want {
     Context,
     /// All of them, on every branch.
     Everything,
+    /// Only what was small enough to be read at once. Every line is checked to its end, so each place of the tree
+    /// is a whole record, to be read when it is its turn ([`parse_body`]).
+    Places,
 }
 
 /// Phase one.
@@ -136,7 +139,10 @@ impl Reader {
     /// A reader at the start of a file.
     #[must_use]
     pub fn new(want: Want) -> Self {
-        Self { want, lines: lines(), heads: Heads::default(), kept: Some(Vec::new()) }
+        let heads = Heads { strict: want == Want::Places, ..Heads::default() };
+        // Nothing is read a second time where only places are wanted.
+        let kept = (want != Want::Places).then(Vec::new);
+        Self { want, lines: lines(), heads, kept }
     }
 
     /// Takes the next bytes of the file.
@@ -422,6 +428,7 @@ impl Loading {
         let is_unread = |slot: &Slot| tree.node(*slot).is_some_and(|node| node.body().is_none());
         let is_needed = |slot: &Slot| tree.node(*slot).is_some_and(|node| is_needed(node.kind()));
         let mut needed: Vec<Slot> = match self.want {
+            Want::Places => Vec::new(),
             Want::Everything => tree.slots().filter(is_unread).collect(),
             Want::Context => {
                 let selection = select(tree, &path).into_iter();
