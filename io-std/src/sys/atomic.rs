@@ -19,6 +19,15 @@ const MOST_LINKS: usize = 40;
 /// # Errors
 /// `IsDir`, `Special`, `Denied`, `NoSpace` …; the old content is then untouched.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), IoFault> {
+    replace_with(path, mode, &mut |file| file.write_all(bytes))
+}
+
+/// As [`replace`], with content that `write` makes piece by piece. It is called again where the content must be
+/// written in place.
+///
+/// # Errors
+/// As [`replace`], and what `write` gave back.
+pub fn replace_with(path: &Path, mode: u32, write: Fill<'_>) -> Result<(), IoFault> {
     let shown = path.to_string_lossy();
     let target = target_of(path).map_err(fault::at(&shown))?;
     let old = match fs::metadata(&target) {
@@ -33,7 +42,7 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), IoFault> {
         Err(e) => return Err(fault::of(&e, &shown)),
     };
     let temp = temp_name(&target)?;
-    let kept = match write_temp(&temp, bytes, mode, old.as_ref()) {
+    let kept = match write_temp(&temp, write, mode, old.as_ref()) {
         Ok(kept) => kept,
         Err(e) => {
             let _ = fs::remove_file(&temp);
@@ -42,13 +51,17 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), IoFault> {
     };
     if !kept {
         let _ = fs::remove_file(&temp);
-        return super::fs::write_through(&target.to_string_lossy(), bytes);
+        let mut file = super::fs::open_through(&target.to_string_lossy())?;
+        return write(&mut file).map_err(fault::at(&shown));
     }
     fs::rename(&temp, &target).map_err(|e| {
         let _ = fs::remove_file(&temp);
         fault::of(&e, &shown)
     })
 }
+
+/// Writes the content of a file.
+pub type Fill<'a> = &'a mut dyn FnMut(&mut File) -> io::Result<()>;
 
 /// Where the path leads, also when nothing is there yet.
 fn target_of(path: &Path) -> io::Result<PathBuf> {
@@ -72,10 +85,10 @@ fn temp_name(target: &Path) -> Result<PathBuf, IoFault> {
 }
 
 /// Whether the temporary file could take over mode and owner of the old one.
-fn write_temp(temp: &Path, bytes: &[u8], mode: u32, old: Option<&fs::Metadata>) -> io::Result<bool> {
+fn write_temp(temp: &Path, write: Fill<'_>, mode: u32, old: Option<&fs::Metadata>) -> io::Result<bool> {
     let first_mode = old.map_or(mode, |old| mode_of(old) & 0o600);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(first_mode).open(temp)?;
-    file.write_all(bytes)?;
+    write(&mut file)?;
     let Some(old) = old else { return Ok(true) };
     take_over(&file, old)
 }

@@ -211,7 +211,12 @@ pub fn write(path: &str, bytes: &[u8], how: &WriteHow) -> Result<(), IoFault> {
 }
 
 /// Truncates and writes what the path leads to; the file behind a dangling link is created.
-pub(crate) fn write_through(path: &str, bytes: &[u8]) -> Result<(), IoFault> {
+fn write_through(path: &str, bytes: &[u8]) -> Result<(), IoFault> {
+    open_through(path)?.write_all(bytes).map_err(fault::at(path))
+}
+
+/// What the path leads to, emptied; the file behind a dangling link is created.
+pub(super) fn open_through(path: &str) -> Result<File, IoFault> {
     match fs::metadata(path) {
         Ok(meta) => {
             if let Some(refused) = refusal(path, meta.file_type()) {
@@ -221,8 +226,7 @@ pub(crate) fn write_through(path: &str, bytes: &[u8]) -> Result<(), IoFault> {
         Err(e) if e.kind() == ErrorKind::NotFound => {}
         Err(e) => return Err(fault::of(&e, path)),
     }
-    let mut file = options().write(true).create(true).truncate(true).open(path).map_err(fault::at(path))?;
-    file.write_all(bytes).map_err(fault::at(path))
+    options().write(true).create(true).truncate(true).open(path).map_err(fault::at(path))
 }
 
 /// Creates a folder for private files (mode 0700) and its parents; one that exists is left as it is.
