@@ -6,6 +6,7 @@ pub mod choose;
 pub mod config;
 pub mod config_command;
 pub mod credentials;
+pub mod export;
 pub mod file_args;
 pub mod files;
 pub mod list_models;
@@ -56,6 +57,9 @@ pub fn main() -> ExitCode {
     if args.help {
         return answer(&args::help::text());
     }
+    if let Some(session) = &args.export {
+        return export(&args, session);
+    }
     let stdin_is_terminal = std::io::stdin().is_terminal();
     let stdout_is_terminal = std::io::stdout().is_terminal();
     let mode = Mode::choose(&args, stdin_is_terminal, stdout_is_terminal);
@@ -92,7 +96,6 @@ pub fn main() -> ExitCode {
 fn not_built(args: &Args, mode: Mode) -> impl Iterator<Item = String> {
     let table = [
         ("--resume", args.resume),
-        ("--export", args.export.is_some()),
         ("--models", args.models.is_some()),
         ("--extension", !args.extensions.is_empty()),
         ("--theme", !args.themes.is_empty()),
@@ -131,6 +134,27 @@ fn list_models(args: &Args, wanted: &args::ListModels) -> ExitCode {
     };
     match table() {
         Ok(table) => answer(&table),
+        Err(why) => fail([why]),
+    }
+}
+
+/// Writes a session as a page and says where.
+fn export(args: &Args, session: &str) -> ExitCode {
+    let page = || -> Result<String, String> {
+        if let Some(unknown) = args.unknown_texts().next() {
+            return Err(unknown);
+        }
+        if args.messages.len() > 1 || !args.files.is_empty() {
+            return Err("--export takes a session file and at most one name for the page".into());
+        }
+        let place = Surroundings::gather()?;
+        let session = place.resolve(session)?;
+        let target = args.messages.first().cloned().unwrap_or_else(|| export::default_name(&session));
+        export::export(&session, &place.resolve(&target)?, None)?;
+        Ok(target)
+    };
+    match page() {
+        Ok(target) => answer(&format!("{target}\n")),
         Err(why) => fail([why]),
     }
 }

@@ -61,6 +61,13 @@ fn memory_has_ceilings() {
     let resumed = peak(&place, &["--session", &session, "-p", "go on"]);
     println!("resume of 100 MB, compacted: {resumed} kB");
     assert!(resumed <= base + 6 * MB, "resume of 100 MB, compacted: {resumed} kB, base {base} kB");
+
+    // The same session as a page: one entry after the other.
+    let page = place.work().join("page.html").display().to_string();
+    let exported = peak(&place, &["--export", &session, &page]);
+    println!("page of 100 MB: {exported} kB");
+    assert!(std::fs::metadata(&page).unwrap().len() > 200 * 1_000_000);
+    assert!(exported <= base + 6 * MB, "page of 100 MB: {exported} kB, base {base} kB");
 }
 
 /// A session of about `bytes` whose last entries but three are summarised.

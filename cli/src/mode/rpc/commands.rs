@@ -22,8 +22,6 @@ pub(super) enum Outlook {
     Built(Follow),
     /// A record that gets no response.
     Ignored,
-    /// A command of the protocol that this version does not have.
-    NotBuilt,
     /// Nothing.
     Unknown,
 }
@@ -56,6 +54,7 @@ const BUILT: &[(&str, Follow)] = &[
     ("fork", Rpc::fork),
     ("clone", Rpc::clone_session),
     ("get_fork_messages", Rpc::get_fork_messages),
+    ("export_html", Rpc::export_html),
     ("get_commands", Rpc::get_commands),
     ("compact", Rpc::compact),
     ("set_auto_compaction", Rpc::set_auto_compaction),
@@ -66,8 +65,6 @@ const BUILT: &[(&str, Follow)] = &[
     ("set_label", Rpc::set_label),
 ];
 
-const NOT_BUILT: &[&str] = &["export_html"];
-
 /// Answers to questions; nothing is asked, so they answer nothing (spec 60 §3.4).
 const ANSWERS: &str = "extension_ui_response";
 
@@ -76,7 +73,6 @@ pub(super) fn find(name: &str) -> Outlook {
     match BUILT.iter().find(|(known, _)| *known == name) {
         Some((_, follow)) => Outlook::Built(*follow),
         None if name == ANSWERS => Outlook::Ignored,
-        None if NOT_BUILT.contains(&name) => Outlook::NotBuilt,
         None => Outlook::Unknown,
     }
 }

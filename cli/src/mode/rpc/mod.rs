@@ -191,7 +191,6 @@ impl Rpc {
         let outcome = match commands::find(&call.name) {
             Outlook::Built(follow) => follow(self, &call),
             Outlook::Ignored => Ok(Answer::Sent),
-            Outlook::NotBuilt => Err(format!("the command \"{}\" is not part of this version", call.name)),
             Outlook::Unknown => Err(format!("there is no command \"{}\"", call.name)),
         };
         self.respond(&call.subject, outcome);

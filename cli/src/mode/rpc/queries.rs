@@ -10,6 +10,7 @@ use super::Rpc;
 use super::call::Call;
 use super::commands::Answer;
 use super::entries::Entries;
+use crate::export;
 
 impl Rpc {
     pub(super) fn get_state(&mut self, _: &Call) -> Result<Answer, String> {
@@ -147,6 +148,24 @@ impl Rpc {
             w.end_array();
             write_leaf(desk.session(), w);
         }))
+    }
+
+    /// Writes the session as a page. Relative names count from where the program was started.
+    pub(super) fn export_html(&mut self, call: &Call) -> Result<Answer, String> {
+        let given = call.optional_text("outputPath")?;
+        let (file, leaf) = self.engine.with(|hub| {
+            let session = hub.desk().session();
+            let file = session.path().filter(|_| session.is_stored()).map(str::to_owned);
+            (file, session.leaf_id().map(str::to_owned))
+        });
+        let file = file.ok_or("export_html: this session is not stored; send a message first")?;
+        let path = given.map_or_else(|| export::default_name(&file), str::to_owned);
+        export::export(&file, &self.workshop.launch.resolve(&path)?, leaf.as_deref())?;
+        let mut w = Writer::new();
+        w.begin_object();
+        w.field_str("path", &path);
+        w.end_object();
+        Ok(Answer::Data(w.into_string()))
     }
 
     /// An object made from what the Desk shows.

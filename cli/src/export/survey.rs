@@ -1,0 +1,76 @@
+//! What the top of a page tells about all of a session: counts, models, the first words of messages.
+
+use std::collections::BTreeMap;
+
+use tau_core::message::{AssistantMessage, Message};
+use tau_core::session::stats::Stats;
+use tau_core::session::tree::Slot;
+use tau_core::session::{EntryBody, EntryKind};
+
+use super::source::Source;
+
+/// Characters of a preview.
+const PREVIEW: usize = 80;
+
+/// Most models that are named.
+const MOST_MODELS: usize = 12;
+
+/// Found in one pass over all entries.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// Counts, tokens and cost.
+    pub stats: Stats,
+    /// Models that answered, `provider/id`, in order.
+    pub models: Vec<String>,
+    /// Beginnings of messages of people.
+    pub previews: BTreeMap<Slot, String>,
+}
+
+impl Survey {
+    /// Reads every entry once.
+    #[must_use]
+    pub fn of(source: &Source) -> Self {
+        let mut survey = Self::default();
+        for slot in source.tree().slots() {
+            let Some(body) = source.body(slot) else { continue };
+            survey.stats.add(&body);
+            if let EntryBody::Message(message) = &*body {
+                survey.message(slot, message);
+            }
+        }
+        survey
+    }
+
+    fn message(&mut self, slot: Slot, message: &Message) {
+        match message {
+            Message::User(user) => {
+                let line =
+                    user.content.texts().flat_map(str::lines).map(str::trim).find(|line| !line.is_empty());
+                self.previews.insert(slot, cut(line.unwrap_or("(no text)"), PREVIEW));
+            }
+            Message::Assistant(AssistantMessage { provider, model, .. }) => {
+                let name = format!("{provider}/{model}");
+                if self.models.len() < MOST_MODELS && !self.models.contains(&name) {
+                    self.models.push(name);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The beginning of the first message of a person among some entries.
+    #[must_use]
+    pub fn preview(&self, slots: &[Slot], kind: impl Fn(Slot) -> Option<EntryKind>) -> Option<&str> {
+        let user = slots.iter().find(|slot| kind(**slot) == Some(EntryKind::User))?;
+        self.previews.get(user).map(String::as_str)
+    }
+}
+
+/// At most `most` characters, with a mark where something is left out.
+#[must_use]
+pub fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+    }
+}
