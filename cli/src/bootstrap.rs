@@ -172,7 +172,8 @@ impl Base {
     }
 
     /// The setting `sessionDir`; that of a project counts before it is trusted.
-    fn session_dir(&self) -> Option<String> {
+    #[must_use]
+    pub fn session_dir(&self) -> Option<String> {
         let of_project = (!self.trusted && self.project.has("settings.json"))
             .then(|| config::settings(&self.place, &self.agent, Some(&self.project)).0);
         of_project.as_ref().unwrap_or(&self.settings).session_dir().map(str::to_owned)
@@ -365,11 +366,11 @@ fn open_session(
     Ok(opened)
 }
 
-/// Asks where someone can answer; otherwise the answer is no.
-fn ask(question: &str, can_answer: bool) -> bool {
-    note(&format!("{question} [y/N]"));
+/// Asks where someone can answer. The question stands there in any case.
+fn ask(question: &str, can_answer: bool) -> Option<String> {
+    note(question);
     let mut line = String::new();
-    can_answer && std::io::stdin().read_line(&mut line).is_ok() && line.trim().eq_ignore_ascii_case("y")
+    (can_answer && std::io::stdin().read_line(&mut line).is_ok()).then_some(line)
 }
 
 /// A session runs in its own working directory, wherever the program was started.

@@ -23,6 +23,7 @@ pub mod sessions;
 pub mod settings_store;
 pub mod signals;
 pub mod surroundings;
+pub mod table;
 pub mod trust;
 pub mod visible;
 
@@ -45,6 +46,9 @@ pub fn main() -> ExitCode {
             Ok(text) => answer(&text),
             Err(why) => fail([why]),
         };
+    }
+    if items.next_if(|first| first == "sessions").is_some() {
+        return stored_sessions(items);
     }
     let args = args::parse(items);
     let errors: Vec<&str> = args.errors().collect();
@@ -95,7 +99,6 @@ pub fn main() -> ExitCode {
 /// Options whose feature this version does not have: said, never ignored.
 fn not_built(args: &Args, mode: Mode) -> impl Iterator<Item = String> {
     let table = [
-        ("--resume", args.resume),
         ("--models", args.models.is_some()),
         ("--extension", !args.extensions.is_empty()),
         ("--theme", !args.themes.is_empty()),
@@ -122,6 +125,23 @@ fn nonsense(args: &Args, mode: Mode) -> impl Iterator<Item = String> {
         ),
     ];
     table.into_iter().filter(|(wrong, _)| *wrong).map(|(_, text)| text.to_owned())
+}
+
+fn stored_sessions(items: impl Iterator<Item = String>) -> ExitCode {
+    let args = match args::sessions::parse(items) {
+        Ok(args) => args,
+        Err(why) => return fail([why]),
+    };
+    if args.help {
+        return answer(&args::sessions::help());
+    }
+    match sessions::command::run(&args) {
+        Ok(done) => {
+            answer(&done.text);
+            if done.success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(why) => fail([why]),
+    }
 }
 
 fn list_models(args: &Args, wanted: &args::ListModels) -> ExitCode {

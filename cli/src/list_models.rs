@@ -4,6 +4,7 @@ use tau_core::model::Model;
 
 use crate::args::ListModels;
 use crate::config::Access;
+use crate::table::columns;
 
 const TITLES: [&str; 6] = ["provider", "model", "context", "max-out", "thinking", "images"];
 
@@ -36,22 +37,14 @@ pub fn table(access: &Access, wanted: &ListModels) -> String {
         }
     }
     models.sort_by(|a, b| (&a.provider, &a.id).cmp(&(&b.provider, &b.id)));
-    let rows: Vec<[String; 6]> = models.iter().map(row).collect();
-    let mut widths = TITLES.map(str::len);
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let mut out = String::new();
-    line(&mut out, &TITLES.map(str::to_owned), &widths);
-    rows.iter().for_each(|row| line(&mut out, row, &widths));
-    out
+    let titles = TITLES.map(str::to_owned).to_vec();
+    let rows: Vec<Vec<String>> = std::iter::once(titles).chain(models.iter().map(row)).collect();
+    columns(&rows)
 }
 
-fn row(model: &Model) -> [String; 6] {
+fn row(model: &Model) -> Vec<String> {
     let yes = |flag: bool| if flag { "yes" } else { "no" }.to_owned();
-    [
+    vec![
         model.provider.clone(),
         model.id.clone(),
         tokens(model.context_window),
@@ -59,16 +52,6 @@ fn row(model: &Model) -> [String; 6] {
         yes(model.reasoning),
         yes(model.image_input),
     ]
-}
-
-fn line(out: &mut String, cells: &[String; 6], widths: &[usize; 6]) {
-    for (at, (cell, width)) in cells.iter().zip(widths).enumerate() {
-        let gap = if at == 0 { "" } else { "  " };
-        out.push_str(gap);
-        out.push_str(cell);
-        out.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.chars().count())));
-    }
-    out.push('\n');
 }
 
 /// `100K`, `4.1K`, `1M`; small numbers as they are.

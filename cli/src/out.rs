@@ -96,8 +96,8 @@ fn wait_until_writable() {
     let _ = poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], None);
 }
 
-/// Writes one line to standard error; nobody is told when that fails.
+/// Writes one line to standard error, harmless for terminals; nobody is told when that fails.
 pub fn note(text: &str) {
-    let line = format!("tau: {text}\n");
+    let line = format!("tau: {}\n", crate::visible::harmless(text));
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

@@ -22,6 +22,37 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// One harmless line: blanks of any kind and number become one.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(&harmless(word));
+    }
+    out
+}
+
+/// JSON text with escapes for what a terminal would obey. It means the same: such characters occur in strings only.
+#[must_use]
+pub fn harmless_json(json: &str) -> Cow<'_, str> {
+    let is_odd = |c: char| is_unsafe(c) && c != '\n';
+    if !json.chars().any(is_odd) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if is_odd(c) {
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// C0 (but line feed and tab), DEL, C1, and the marks that reorder or hide text.
 const fn is_unsafe(c: char) -> bool {
     matches!(c,
@@ -31,7 +62,7 @@ const fn is_unsafe(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::harmless;
+    use super::*;
 
     #[test]
     fn sequences_lose_their_power() {
@@ -40,5 +71,15 @@ mod tests {
         assert_eq!(harmless("a\r\nb\rc\u{7f}"), "a\nb␍c␡");
         assert_eq!(harmless("\u{9b}31m"), "\\u{9b}31m");
         assert_eq!(harmless("\u{202e}x"), "\\u{202e}x");
+        assert_eq!(one_line(" a\n\t b\u{1b}c "), "a b␛c");
+    }
+
+    #[test]
+    fn json_keeps_its_meaning() {
+        let text = "a\u{7f}\u{9b}31m\u{202e}é";
+        let json = serde_json::to_string(text).unwrap();
+        let harmless = harmless_json(&json);
+        assert_eq!(harmless, r#""a\u007f\u009b31m\u202eé""#);
+        assert_eq!(serde_json::from_str::<String>(&harmless).unwrap(), text);
     }
 }

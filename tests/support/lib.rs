@@ -12,6 +12,7 @@ pub mod masks;
 pub mod messages;
 pub mod page;
 pub mod program;
+pub mod pty;
 pub mod server;
 pub mod talk;
 pub mod text_spec;

@@ -17,7 +17,8 @@ pub fn text() -> String {
          tau [options] [@file …] [prompt …]\n\
          tau config …    settings and trusted projects; `tau config --help` tells more\n\n\
          Prompts run one after another in one session. @file puts a file, or shows an image, before the first\n\
-         prompt; so does text piped into stdin. After -- nothing is an option.\n",
+         prompt; so does text piped into stdin. After -- nothing is an option.\n\n\
+         tau sessions list|show|search|delete …    what is stored; `tau sessions --help` tells more\n",
     );
     for (title, group) in options::GROUPS {
         let _ = writeln!(out, "\n{title}:");

@@ -5,6 +5,7 @@
 
 pub mod help;
 mod options;
+pub mod sessions;
 
 use options::{Opt, Which};
 use tau_core::model::ThinkingLevel;

@@ -1,11 +1,13 @@
 //! Looking for sessions in folders. Nothing is read that the question does not need.
 
 use std::cmp::Reverse;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::fs::{self, File, Metadata};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::SystemTime;
 
+use rustix::fs::OFlags;
 use tau_core::now::Wall;
 use tau_core::path::{Style, normalize};
 use tau_core::session::Header;
@@ -64,18 +66,29 @@ impl Folder {
         newest_activity(self.files().filter(is).collect())
     }
 
-    fn files(&self) -> impl Iterator<Item = String> + use<> {
+    pub(super) fn files(&self) -> impl Iterator<Item = String> + use<> {
         files(Path::new(&self.path))
     }
 }
 
-/// A session of another working directory by id or prefix, and that directory.
-pub(super) fn elsewhere(all: &str, wanted: &str) -> Option<(String, String)> {
-    let folders = fs::read_dir(all).into_iter().flatten().flatten();
-    let files = folders.flat_map(|folder| files(&folder.path()));
-    let matching = files.filter(|path| header(path).is_some_and(|h| h.id.starts_with(wanted)));
-    let path = newest_activity(matching.collect())?;
-    let home = header(&path)?.cwd.unwrap_or_default();
+/// Every folder of sessions below `all`, links included.
+pub(super) fn folders(all: &str) -> impl Iterator<Item = Folder> + use<> {
+    let entries = fs::read_dir(all).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.path().is_dir())
+        .filter_map(|entry| entry.path().into_os_string().into_string().ok())
+        .map(|path| Folder { path })
+}
+
+/// A session of any working directory by id, else by the beginning of one, and that directory.
+pub(super) fn elsewhere(folders: impl Iterator<Item = Folder>, wanted: &str) -> Option<(String, String)> {
+    let files = folders.flat_map(|folder| folder.files());
+    let is_wanted = |h: &Header| h.id.starts_with(wanted);
+    let matching = files.filter_map(|path| header(&path).filter(is_wanted).map(|header| (path, header)));
+    let (exact, longer): (Vec<_>, Vec<_>) = matching.partition(|(_, header)| header.id == wanted);
+    let among = if exact.is_empty() { longer } else { exact };
+    let path = newest_activity(among.iter().map(|(path, _)| path.clone()).collect())?;
+    let home = among.into_iter().find(|(own, _)| *own == path)?.1.cwd.unwrap_or_default();
     Some((path, home))
 }
 
@@ -95,14 +108,29 @@ fn belongs(path: &str, cwd: &str) -> bool {
     header(path).is_some_and(|header| is_for(&header, cwd))
 }
 
+/// Opens a regular file for reading. What is none is refused without waiting for anybody (a pipe, a device).
+pub(super) fn open(path: &str) -> io::Result<(File, Metadata)> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    let meta = file.metadata()?;
+    if meta.is_file() {
+        return Ok((file, meta));
+    }
+    Err(io::Error::other(if meta.is_dir() { "is a folder" } else { "is not a regular file" }))
+}
+
 /// Directories are compared as they are spelled, dots and doubled separators aside.
+pub(super) fn is_same_directory(own: &str, cwd: &str) -> bool {
+    own == cwd || (own.starts_with('/') && normalize(own, Style::Posix) == cwd)
+}
+
 fn is_for(header: &Header, cwd: &str) -> bool {
-    header.cwd.as_deref().is_some_and(|own| own.starts_with('/') && normalize(own, Style::Posix) == cwd)
+    header.cwd.as_deref().is_some_and(|own| is_same_directory(own, cwd))
 }
 
 /// Reads the header only.
 pub(super) fn header(path: &str) -> Option<Header> {
-    let mut file = File::open(path).ok()?.take(HEADER_LIMIT);
+    let mut file = open(path).ok()?.0.take(HEADER_LIMIT);
     let mut text = Vec::new();
     let mut chunk = [0; 4096];
     loop {
@@ -126,8 +154,8 @@ fn newest_activity(mut paths: Vec<String>) -> Option<String> {
 
 /// Time of the newest message of user or model.
 fn activity(path: &str) -> Option<Wall> {
-    let mut file = BufReader::with_capacity(CHUNK, File::open(path).ok()?);
-    let mut reader = InfoReader::default();
+    let mut file = BufReader::with_capacity(CHUNK, open(path).ok()?.0);
+    let mut reader = InfoReader::brief();
     loop {
         let piece = file.fill_buf().ok()?;
         if piece.is_empty() {

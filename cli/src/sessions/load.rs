@@ -10,6 +10,8 @@ use tau_core::session::{Header, Session, migrate};
 use tau_core::session::{Loading, OpenError, Reader, Want};
 use tau_io_std::sys::{atomic, fault};
 
+use super::find::open;
+
 const CHUNK: usize = 128 * 1024;
 
 /// Opens a file as a session. A missing or empty one becomes a new session at that path, whose header `begin`
@@ -24,8 +26,8 @@ pub fn load(
     begin: impl FnOnce(&mut Entropy) -> Header,
     rng: &mut Entropy,
 ) -> Result<Session, String> {
-    let file = match File::open(path) {
-        Ok(file) => file,
+    let file = match open(path) {
+        Ok((file, _)) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return Ok(Session::new(begin(rng), Some(path.to_owned())));
         }
@@ -36,7 +38,7 @@ pub fn load(
         Err(OpenError::Empty) => Ok(Session::in_empty_file(begin(rng), path.to_owned())),
         Err(OpenError::Old) => {
             bring_up_to_date(path, rng)?;
-            let file = File::open(path).map_err(|e| cannot_open(path, &e))?;
+            let (file, _) = open(path).map_err(|e| cannot_open(path, &e))?;
             let loading = read(&file, want).map_err(|e| cannot_open(path, &e))?;
             Ok(loading.map_err(|why| not_a_session(path, why))?.finish(path.to_owned(), cwd))
         }
@@ -44,7 +46,7 @@ pub fn load(
     }
 }
 
-fn read(mut file: &File, want: Want) -> io::Result<Result<Loading, OpenError>> {
+pub(super) fn read(mut file: &File, want: Want) -> io::Result<Result<Loading, OpenError>> {
     let mut reader = Reader::new(want);
     let mut chunk = vec![0; CHUNK];
     while !reader.is_refused() {
@@ -72,7 +74,7 @@ fn read(mut file: &File, want: Want) -> io::Result<Result<Loading, OpenError>> {
 }
 
 /// As much as there is, up to the whole buffer.
-fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
         match file.read_at(rest, offset + done as u64) {
@@ -97,6 +99,6 @@ fn cannot_open(path: &str, error: &io::Error) -> String {
     format!("the session cannot be opened: {}", fault::of(error, path))
 }
 
-fn not_a_session(path: &str, why: OpenError) -> String {
+pub(super) fn not_a_session(path: &str, why: OpenError) -> String {
     format!("{path} cannot be opened as a session: {why}; it was left as it is")
 }

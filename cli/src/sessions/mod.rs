@@ -1,11 +1,18 @@
 //! Which session a run belongs to (spec 60 §1.1, §1.12; spec 40 §6 step 9), and reading it.
 
+pub mod command;
 mod find;
 mod fork;
+pub mod index;
+mod list;
 mod load;
+mod pick;
+pub mod rows;
+pub mod search;
 mod strays;
 
 pub use find::Folder;
+pub use list::Found;
 pub use load::load;
 pub use strays::rehome;
 
@@ -44,8 +51,13 @@ impl From<String> for Refusal {
     }
 }
 
-/// Asks a question that is answered with yes or no.
-pub type Ask<'a> = &'a dyn Fn(&str) -> bool;
+/// Asks a question; the line that was answered, `None` when nobody can answer.
+pub type Ask<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Whether a question is answered with yes. Without an answer it is not.
+fn agreed(ask: Ask<'_>, question: &str) -> bool {
+    ask(&format!("{question} [y/N]")).is_some_and(|line| line.trim().eq_ignore_ascii_case("y"))
+}
 
 /// The session of a run.
 pub struct Opened {
@@ -76,6 +88,42 @@ impl Place<'_> {
         Ok(Folder { path })
     }
 
+    /// Where index files are. Pi has no such folder.
+    fn cache(&self) -> String {
+        format!("{}/cache/sessions", self.surroundings.agent_dir)
+    }
+
+    /// The sessions of the working directory, newest activity first.
+    #[must_use]
+    pub fn list(&self, folder: &Folder) -> Vec<Found> {
+        let mut found = folder.list(&self.cache());
+        found.retain(|found| find::is_same_directory(&found.info.cwd, &self.surroundings.cwd));
+        found
+    }
+
+    /// The sessions of all working directories, newest activity first.
+    #[must_use]
+    pub fn list_all(&self, folder: &Folder) -> Vec<Found> {
+        let cache = self.cache();
+        let mut found: Vec<Found> = self.everywhere(folder).flat_map(|folder| folder.list(&cache)).collect();
+        found.sort_by(Found::order);
+        found
+    }
+
+    /// Where the folders of all working directories are.
+    fn all(&self) -> String {
+        format!("{}/sessions", self.surroundings.agent_dir)
+    }
+
+    /// Every folder that holds sessions of any working directory. A place that was chosen holds them all itself.
+    fn everywhere(&self, folder: &Folder) -> Box<dyn Iterator<Item = Folder>> {
+        let all = self.all();
+        match folder.path.rsplit_once('/') {
+            Some((parent, _)) if parent == all => Box::new(find::folders(&all)),
+            _ => Box::new(std::iter::once(folder.clone())),
+        }
+    }
+
     /// Opens, continues, copies or begins the session the flags ask for.
     ///
     /// # Errors
@@ -86,8 +134,8 @@ impl Place<'_> {
         let cwd = &self.surroundings.cwd;
         if let Some(wanted) = &args.fork {
             let source = match self.find(wanted, &folder)? {
-                Found::Here(path) | Found::Elsewhere { path, .. } => path,
-                Found::Nowhere => return Err(unknown(wanted, "--fork").into()),
+                Match::Here(path) | Match::Elsewhere { path, .. } => path,
+                Match::Nowhere => return Err(unknown(wanted, "--fork").into()),
             };
             return Ok(self.copy(&source, &folder, args.session_id.clone(), rng)?);
         }
@@ -96,15 +144,17 @@ impl Place<'_> {
         }
         if let Some(wanted) = &args.session {
             return match self.find(wanted, &folder)? {
-                Found::Here(path) => Ok(self.read(&path, rng)?),
-                Found::Elsewhere { path, cwd } => {
-                    if !ask(&format!("session {wanted} belongs to {cwd}. Copy it into a new session here?")) {
+                Match::Here(path) => Ok(self.read(&path, rng)?),
+                Match::Elsewhere { path, cwd } => {
+                    let question =
+                        format!("session {wanted} belongs to {cwd}. Copy it into a new session here?");
+                    if !agreed(ask, &question) {
                         let text = format!("nothing was done; --session {path} opens it where it belongs");
                         return Err(Refusal::Declined(text));
                     }
                     Ok(self.copy(&path, &folder, None, rng)?)
                 }
-                Found::Nowhere => Err(unknown(wanted, "--session").into()),
+                Match::Nowhere => Err(unknown(wanted, "--session").into()),
             };
         }
         if let Some(id) = &args.session_id {
@@ -114,6 +164,10 @@ impl Place<'_> {
             let mut opened = self.begin(Some(&folder), Some(id.clone()), rng);
             opened.note = Some(format!("no session {id} here yet: beginning it"));
             return Ok(opened);
+        }
+        if args.resume {
+            let path = pick::pick(self, self.list(&folder), ask)?;
+            return Ok(self.read(&path, rng)?);
         }
         if args.continue_last
             && let Some(path) = folder.newest(cwd)
@@ -194,21 +248,20 @@ impl Place<'_> {
     }
 
     /// A path, else an id or the beginning of one, here first.
-    fn find(&self, wanted: &str, folder: &Folder) -> Result<Found, String> {
+    fn find(&self, wanted: &str, folder: &Folder) -> Result<Match, String> {
         if wanted.contains(['/', '\\']) || wanted.ends_with(".jsonl") {
-            return Ok(Found::Here(self.surroundings.resolve(wanted)?));
+            return Ok(Match::Here(self.surroundings.resolve(wanted)?));
         }
         let cwd = &self.surroundings.cwd;
         if let Some(path) = folder.exact(wanted, cwd).or_else(|| folder.by_prefix(wanted, cwd)) {
-            return Ok(Found::Here(path));
+            return Ok(Match::Here(path));
         }
-        let all = format!("{}/sessions", self.surroundings.agent_dir);
-        let other = find::elsewhere(&all, wanted);
-        Ok(other.map_or(Found::Nowhere, |(path, cwd)| Found::Elsewhere { path, cwd }))
+        let other = find::elsewhere(self.everywhere(folder), wanted);
+        Ok(other.map_or(Match::Nowhere, |(path, cwd)| Match::Elsewhere { path, cwd }))
     }
 }
 
-enum Found {
+enum Match {
     Here(String),
     Elsewhere { path: String, cwd: String },
     Nowhere,

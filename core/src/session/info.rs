@@ -8,7 +8,7 @@ use core::cmp::Ordering;
 
 use super::decode::parse_line;
 use super::entry::{EntryKind, Header};
-use super::head::{Head, first_type, quick};
+use super::head::{Head, first_type, quick, salvage};
 use super::reader::MAX_LINE_BYTES;
 use super::tail::time_at_end;
 use crate::json::Value;
@@ -145,7 +145,21 @@ impl Facts {
 
     fn record(&mut self, raw: &[u8]) {
         let text = lossy(raw);
-        let Some(value) = parse_line(&text) else { return };
+        match parse_line(&text) {
+            Some(value) => self.value(value),
+            // Records that were glued together, or to a fragment, count as they do when the file is opened.
+            None if self.seen_header => {
+                let records = salvage(&text);
+                records
+                    .iter()
+                    .filter_map(|(_, record, _)| parse_line(record))
+                    .for_each(|value| self.value(value));
+            }
+            None => {}
+        }
+    }
+
+    fn value(&mut self, value: Value) {
         let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
         match kind {
             _ if !self.seen_header => self.header(value),
