@@ -76,10 +76,11 @@ fn main() -> io::Result<()> {
             cases.filter_map(input).filter(|bytes| bytes.len() <= MAX_BYTES).take(MAX_FILES),
         )?;
     }
+    store(root, "session_ops", (0..MAX_FILES / 2).map(dice))?;
     store(root, "hub_ops", (0..MAX_FILES).map(dice))
 }
 
-/// Choices for the simulated world: longer and longer rows of numbers.
+/// Choices for the simulated worlds: longer and longer rows of numbers.
 fn dice(n: usize) -> Vec<u8> {
     let mut rng = Entropy::new([n as u8; 32]);
     (0..n * 12).map(|_| rng.below(256) as u8).collect()

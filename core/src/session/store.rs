@@ -14,7 +14,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::context::{Context, select};
+use super::context::{Context, Settings, select};
 use super::entry::{BranchSummaryEntry, ContextEdit, EntryBody, EntryKind, EntryLine, Header, Label};
 use super::reader::{FileRange, is_needed};
 use super::tree::{NewNode, Node, Place, Slot, Tree};
@@ -192,8 +192,15 @@ impl Session {
     /// Appends an entry below the leaf, which becomes the new leaf.
     ///
     /// # Errors
-    /// `session_full` when the file has 4 Gi entries.
+    /// `session_full` when the file has 4 Gi entries; `not_read` for a compaction that keeps what was left in the
+    /// file, as for [`branch`](Self::branch). Nothing is appended then.
     pub fn append(&mut self, body: EntryBody, now: Wall, rng: &mut Entropy) -> Result<AppendPlan, Fault> {
+        if let EntryBody::Compaction(compaction) = &body
+            && let Some(first) = compaction.first_kept.as_deref()
+            && self.keeps_unread(first)
+        {
+            return Err(not_read());
+        }
         let id = EntryId::fresh(rng, |id| self.tree.find(id).is_some());
         let kind = body.kind();
         let parent = self.tree.leaf().map(|slot| String::from(self.tree.id(slot)));
@@ -282,15 +289,25 @@ impl Session {
             Some(id) => Some(self.tree.find(id).ok_or_else(|| unknown_entry(id))?),
             None => None,
         };
-        let unread = |slot: Slot| {
-            self.tree.node(slot).is_some_and(|node| node.body().is_none() && is_needed(node.kind()))
-        };
-        if select(&self.tree, &self.tree.path(leaf)).into_iter().any(unread) {
-            return Err(Fault::new("not_read", "That branch has not been read yet; open the session anew."));
+        let path = self.tree.path(leaf);
+        let model_is_unread = Settings::of(&self.tree, &path).unread.is_some();
+        if model_is_unread || select(&self.tree, &path).into_iter().any(|slot| self.is_unread(slot)) {
+            return Err(not_read());
         }
         self.tree.set_leaf(leaf);
         self.context = Context::build(&self.tree, leaf);
         Ok(())
+    }
+
+    fn is_unread(&self, slot: Slot) -> bool {
+        self.tree.node(slot).is_some_and(|node| node.body().is_none() && is_needed(node.kind()))
+    }
+
+    /// Whether something from entry `first` to the leaf was left in the file.
+    fn keeps_unread(&self, first: &str) -> bool {
+        let path = self.tree.path(self.tree.leaf());
+        let start = path.iter().position(|slot| self.tree.id(*slot) == first);
+        start.and_then(|at| path.get(at..)).unwrap_or_default().iter().any(|slot| self.is_unread(*slot))
     }
 
     /// The entry for a summary of the branch that is being left for `target_id` ([`Session::branch`] first, then append).
@@ -382,6 +399,10 @@ fn push_line(out: &mut Vec<u8>, write: impl FnOnce(&mut Writer)) {
         out.extend_from_slice(&bytes);
     }
     out.push(b'\n');
+}
+
+fn not_read() -> Fault {
+    Fault::new("not_read", "That part of the session has not been read yet; open the session anew.")
 }
 
 fn unknown_entry(id: &str) -> Fault {
