@@ -79,8 +79,11 @@ fn base(line: &Line) -> Result<Base, String> {
 }
 
 fn get(line: &Line, name: &str) -> Result<String, String> {
-    let settings = base(line)?.settings;
-    let found = settings.finding(&path_of(name));
+    let path = path_of(name);
+    if let Some(new) = keys::renamed(&path) {
+        return Err(format!("{name} is called {new} now"));
+    }
+    let found = base(line)?.settings.finding(&path);
     tell_problem(&found);
     if line.json {
         let mut w = Writer::new();
@@ -99,6 +102,9 @@ fn get(line: &Line, name: &str) -> Result<String, String> {
 
 fn set(line: &Line, name: &str, values: &[&str]) -> Result<String, String> {
     let path = path_of(name);
+    if let Some(new) = keys::renamed(&path) {
+        return Err(format!("{name} is called {new} now"));
+    }
     let key = keys::find(&path);
     let value = typed(key.map(|key| key.kind), values)?;
     if let Some(problem) = problem(&path, &value) {
@@ -118,7 +124,7 @@ fn set(line: &Line, name: &str, values: &[&str]) -> Result<String, String> {
 }
 
 fn unset(line: &Line, name: &str) -> Result<String, String> {
-    let path = path_of(name);
+    let path = path_of(keys::renamed(&path_of(name)).unwrap_or(name));
     write(line, Change { path, value: None })
 }
 

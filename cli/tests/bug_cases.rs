@@ -52,6 +52,15 @@ fn case_70_configuration_is_left_alone() {
         assert_eq!(run.err.contains("settings.json") && run.err.contains("line 2"), told, "{}", run.err);
         assert_eq!(fs::read(&settings).unwrap(), text);
         assert_eq!(fs::read(&auth).unwrap(), b"{}");
+        // Saving a setting changes it alone, or nothing.
+        let saved = place.run(&["config", "set", "retry.enabled", "false"]);
+        assert_eq!(saved.code, Some(i32::from(told)), "{}", saved.err);
+        let now = fs::read_to_string(&settings).unwrap();
+        assert_eq!(now.as_bytes() == text, told, "{now}");
+        assert!(
+            told || (now.contains("dark") && now.contains("anthropic") && now.contains("retry")),
+            "{now}"
+        );
         assert_eq!(fs::metadata(&auth).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tau_core::prompt::system::{self, Facts};
-use tau_core::settings::jsonc;
+use tau_core::settings::{Change, jsonc, rewrite};
 use tau_tests::compare::same;
 
 /// How the system prompt shows a working directory.
@@ -19,13 +19,19 @@ pub fn working_directories(case: &Value, bytes: &[u8]) -> Result<usize, String> 
     Ok(1)
 }
 
-/// A settings file is understood, or its fault names the line and nothing of the content.
+/// A settings file is understood, or its fault names the line and nothing of the content. One that is understood keeps
+/// everything when a setting is saved; one that is not is not written.
 pub fn settings(bytes: &[u8]) -> Result<usize, String> {
     let text = String::from_utf8_lossy(bytes);
-    match jsonc::parse(&text) {
-        Ok(Value::Object(_)) => Ok(1),
-        Ok(other) => Err(format!("settings are an object, not {other}")),
-        Err(fault) if fault.contains("line") => Ok(1),
-        Err(fault) => Err(format!("no line in {fault:?}")),
+    let change = Change { path: vec!["mine".into(), "new".into()], value: Some(json!(true)) };
+    let saved = rewrite(Some(&text), &[change]);
+    match (jsonc::parse(&text), saved) {
+        (Ok(Value::Object(mut map)), Ok(Some(new))) => {
+            map.insert("mine".into(), json!({"new": true}));
+            same(&Value::Object(map), &jsonc::parse(&new)?)?;
+            Ok(1)
+        }
+        (Err(fault), Err(_)) if fault.contains("line") => Ok(1),
+        (read, saved) => Err(format!("{read:?}, and saved as {saved:?}")),
     }
 }

@@ -15,6 +15,7 @@ pub mod program;
 pub mod pty;
 pub mod server;
 pub mod talk;
+pub mod terminal;
 pub mod text_spec;
 pub mod tool_driver;
 pub mod tool_files;

@@ -1,6 +1,6 @@
-//! JSON for people, two blanks for each level: byte for byte what `JSON.stringify(value, null, 2)` gives.
+//! JSON for people, two blanks for each level, as `JSON.stringify(value, null, 2)` writes it.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 
 use serde_json::Value;
 
@@ -39,6 +39,8 @@ pub(crate) fn write_pretty(out: &mut String, value: &Value, indent: &str) {
             begin_line(out, indent);
             out.push('}');
         }
+        // A whole number keeps all its digits, also those that a double has no room for.
+        Value::Number(number) if !number.is_f64() => out.push_str(&number.to_string()),
         small => compact(out, small),
     }
 }
@@ -72,5 +74,9 @@ mod tests {
         let value = json!({"a": [1, {"b": "x\"y"}, []], "c": {}, "d": null, "e": {"f": 1.5}});
         assert_eq!(to_pretty(&value), serde_json::to_string_pretty(&value).unwrap());
         assert_eq!(to_pretty(&json!(1.0)), "1");
+        assert_eq!(
+            to_pretty(&json!([u64::MAX, i64::MIN])),
+            "[\n  18446744073709551615,\n  -9223372036854775808\n]"
+        );
     }
 }

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::keys::RENAMED;
 use super::merge::migrate;
 use super::{jsonc, patch};
 use crate::json::{Map, Value, to_pretty};
@@ -16,9 +17,6 @@ pub struct Change {
     /// The new value; `None` = the setting is taken out.
     pub value: Option<Value>,
 }
-
-/// Names that [`migrate`] turns into others: they go with them.
-const OLD_NAMES: [(&str, &str); 2] = [("steeringMode", "queueMode"), ("transport", "websockets")];
 
 /// The new text of a settings file (`None` = there is no such file yet), or `None` when nothing is to be written
 /// because the file says all that already.
@@ -68,9 +66,11 @@ fn steps(map: &Map<String, Value>, change: &Change, migrated: bool) -> Vec<Chang
         return [change.clone()].into();
     }
     let mut paths = [change.path.clone()].to_vec();
-    if let ([name], false) = (change.path.as_slice(), migrated) {
-        let old = OLD_NAMES.iter().filter(|(new, _)| new == name);
-        paths.extend(old.map(|(_, old)| [old.to_string()].to_vec()));
+    if !migrated {
+        // An old name goes with the new one.
+        let name = change.path.join(".");
+        let old = RENAMED.iter().filter(|(_, new)| *new == name);
+        paths.extend(old.map(|(old, _)| old.split('.').map(ToString::to_string).collect()));
     }
     let present = paths.iter().filter_map(|path| removable(map, path));
     present.map(|path| Change { path: path.to_vec(), value: None }).collect()

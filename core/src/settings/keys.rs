@@ -58,6 +58,20 @@ impl Key {
     }
 }
 
+/// Names that files of older versions use, and what they are called now. Reading a file renames them.
+pub const RENAMED: [(&str, &str); 3] = [
+    ("queueMode", "steeringMode"),
+    ("websockets", "transport"),
+    ("retry.maxDelayMs", "retry.provider.maxRetryDelayMs"),
+];
+
+/// What a setting is called now, if it has an old name.
+#[must_use]
+pub fn renamed(path: &[String]) -> Option<&'static str> {
+    let name = path.join(".");
+    RENAMED.iter().find(|(old, _)| *old == name).map(|(_, new)| *new)
+}
+
 /// The setting of a path.
 #[must_use]
 pub fn find(path: &[String]) -> Option<&'static Key> {

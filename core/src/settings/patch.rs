@@ -42,7 +42,7 @@ pub(super) fn set(text: &str, path: &[String], value: &Value) -> Option<String> 
         if deeper.is_empty() || text.get(member.value.clone()) == Some("null") {
             let mut new = String::new();
             write_pretty(&mut new, &nested(deeper, value), &indent_of(text, member.start));
-            return splice(text, member.value.clone(), &new);
+            return splice(text, member.value.clone(), &with_line_ends_of(text, new));
         }
         open = member.value.start;
         rest = deeper;
@@ -94,12 +94,12 @@ fn insert(text: &str, open: usize, object: &Object, name: &str, value: &Value) -
     }
     write_key(&mut new, name);
     write_pretty(&mut new, value, &indent);
+    let mut new = with_line_ends_of(text, new);
     let gap = text.get(gap_start..object.close)?;
     if gap.contains('\n') {
         new.push_str(gap);
     } else if in_lines || last.is_none() {
-        new.push('\n');
-        new.push_str(&outer);
+        new.push_str(&with_line_ends_of(text, ["\n", &outer].concat()));
     } else {
         new.push_str(gap);
     }
@@ -108,6 +108,11 @@ fn insert(text: &str, open: usize, object: &Object, name: &str, value: &Value) -
         out.insert(last.value.end, ',');
     }
     Some(out)
+}
+
+/// New text with CR LF where the file has that.
+fn with_line_ends_of(text: &str, new: String) -> String {
+    if text.contains("\r\n") { new.replace('\n', "\r\n") } else { new }
 }
 
 /// Reads the members of the object that opens at `open`.
@@ -242,6 +247,7 @@ mod tests {
             ),
             ("{\"a\": null, // c\n}", "a.b", json!(1), "{\"a\": {\n  \"b\": 1\n}, // c\n}"),
             ("{\"a\": 1, \"a\": 2, // c\n}", "a", json!("x"), "{\"a\": 1, \"a\": \"x\", // c\n}"),
+            ("{ // c\r\n}\r\n", "a.b", json!(1), "{ // c\r\n  \"a\": {\r\n    \"b\": 1\r\n  }\r\n}\r\n"),
             ("{ // c\n  \"a\": 1 }", "b", json!(2), "{ // c\n  \"a\": 1,\n  \"b\": 2\n}"),
         ] {
             let got = set(before, &path(at), &value).unwrap();

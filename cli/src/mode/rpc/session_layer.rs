@@ -40,12 +40,14 @@ impl Rpc {
     pub(super) fn set_auto_compaction(&mut self, call: &Call) -> Result<Answer, String> {
         let on = call.flag("enabled")?;
         self.tell(Command::SetAutoCompaction(on))?;
+        self.keep(&["compaction", "enabled"], on.into());
         Ok(Answer::Done)
     }
 
     pub(super) fn set_auto_retry(&mut self, call: &Call) -> Result<Answer, String> {
         let on = call.flag("enabled")?;
         self.tell(Command::SetAutoRetry(on))?;
+        self.keep(&["retry", "enabled"], on.into());
         Ok(Answer::Done)
     }
 
