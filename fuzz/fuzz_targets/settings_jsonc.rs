@@ -1,12 +1,13 @@
 //! Settings text: no panic; comments and trailing commas change no value; plain JSON is what serde_json reads; an error
-//! tells a line of the text and nothing of what stands there.
+//! tells a line of the text and nothing of what stands there; a change of one setting keeps all others.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tau_core::json;
 use tau_core::settings::jsonc::{parse, strip, without_bom};
+use tau_core::settings::{Change, migrate, rewrite};
 
 /// The value with a trailing comma and a comment wherever one may stand.
 fn decorate(value: &Value, out: &mut String) {
@@ -33,6 +34,30 @@ fn decorate(value: &Value, out: &mut String) {
     }
 }
 
+/// Changes a setting and reads the file again.
+fn change(text: &str, before: &Map<String, Value>, path: &[&str], value: Option<Value>) {
+    let names = path.iter().map(|name| (*name).to_owned()).collect();
+    let change = Change { path: names, value: value.clone() };
+    let Ok(Some(new)) = rewrite(Some(text), std::slice::from_ref(&change)) else { return };
+    let Ok(Value::Object(mut after)) = parse(&new) else { panic!("{new}") };
+    let set = path.iter().try_fold(&Value::Object(after.clone()), |at, name| at.get(name)).cloned();
+    assert!(set == value, "{new}");
+    // Without the setting concerned, both say the same.
+    let mut before = before.clone();
+    migrate(&mut before);
+    migrate(&mut after);
+    for map in [&mut before, &mut after] {
+        map.shift_remove(path[0]);
+        for name in
+            ["steeringMode", "transport", "queueMode", "websockets", "retry", "skills", "enableSkillCommands"]
+        {
+            map.shift_remove(name);
+        }
+    }
+    // As text: a number may be written in another way, the order may not change.
+    assert_eq!(json::to_pretty(&Value::Object(after)), json::to_pretty(&Value::Object(before)), "{new}");
+}
+
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
     let stripped = strip(&text);
@@ -46,6 +71,16 @@ fuzz_target!(|data: &[u8]| {
     }
     match read {
         Ok(value) => {
+            if let Value::Object(map) = &value {
+                let first = map.keys().next().map_or("first", String::as_str);
+                for path in
+                    [&["retry", "enabled"] as &[&str], &["steeringMode"], &["mine", "a.b", "c"], &[first]]
+                {
+                    for set in [Some(Value::Bool(true)), Some(serde_json::json!({"x": ["// }"]})), None] {
+                        change(&text, map, path, set);
+                    }
+                }
+            }
             let mut decorated = String::new();
             decorate(&value, &mut decorated);
             if decorated.len() > 2 {
