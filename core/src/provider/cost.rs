@@ -3,6 +3,7 @@
 use crate::json::Value;
 use crate::message::{Cost, Usage};
 use crate::model::{Model, RateTier, Rates};
+use crate::provider::flags::is_openrouter;
 
 /// Cost of a usage at the given rates. The tier with the largest threshold below the whole input applies to the whole
 /// request; cache writes kept for an hour cost twice the input rate.
@@ -43,10 +44,6 @@ pub fn apply(model: &Model, usage: &mut Usage, reported: Option<&Value>) {
         usage.cost.total = total;
         usage.cost.total_from_provider = Some(true);
     }
-}
-
-fn is_openrouter(model: &Model) -> bool {
-    model.provider == "openrouter" || model.base_url.contains("openrouter.ai")
 }
 
 /// The billed total of a usage object: only when it says whether the user's own upstream key was used, and then with

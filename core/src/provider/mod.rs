@@ -11,9 +11,13 @@ mod borrow;
 pub mod cost;
 pub mod demo;
 pub mod error;
+mod flags;
+mod grammar;
+mod halves;
 pub mod headers;
 pub mod openai_completions;
 pub mod options;
+mod request;
 pub mod stop;
 pub mod strict;
 

@@ -6,7 +6,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::halves::Halves;
+use crate::provider::halves::Halves;
 
 /// One call of the reply.
 #[derive(Debug)]

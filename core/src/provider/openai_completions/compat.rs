@@ -6,6 +6,7 @@ use alloc::string::String;
 
 use crate::json::{Map, Value};
 use crate::model::Model;
+use crate::provider::flags::{Affinity, Flags};
 
 /// How a server is told to think.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,21 +37,6 @@ const FORMATS: &[(&str, ThinkingFormat)] = &[
     ("baseten", ThinkingFormat::Baseten),
     ("string-thinking", ThinkingFormat::StringThinking),
     ("ant-ling", ThinkingFormat::AntLing),
-];
-
-/// Headers that keep the requests of a session on one machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Affinity {
-    #[default]
-    Full,
-    NoSession,
-    Router,
-}
-
-const AFFINITIES: &[(&str, Affinity)] = &[
-    ("openai", Affinity::Full),
-    ("openai-nosession", Affinity::NoSession),
-    ("openrouter", Affinity::Router),
 ];
 
 /// When `prompt_cache_key` is sent.
@@ -188,7 +174,7 @@ impl Compat {
             Format(format) => Some(*format),
             _ => None,
         });
-        let set = Settings(model.compat.as_ref());
+        let set = Flags(model.compat.as_ref());
         let thinking_format = set.one_of("thinkingFormat", FORMATS).or(format).unwrap_or_default();
         let router_affinity = has(RouterAffinity);
         let max_tokens = if has(MaxTokens) { "max_tokens" } else { "max_completion_tokens" };
@@ -226,38 +212,12 @@ impl Compat {
                 .text("cacheControlFormat")
                 .map_or(claude_on_router, |format| format == "anthropic"),
             session_affinity: set.flag("sendSessionAffinityHeaders", router_affinity),
-            affinity_format: set.one_of("sessionAffinityFormat", AFFINITIES).unwrap_or(if router_affinity {
-                Affinity::Router
-            } else {
-                Affinity::Full
-            }),
+            affinity_format: Affinity::of(model),
             long_cache: set.flag("supportsLongCacheRetention", !has(NoLongCache)),
             cache_key: set.one_of("promptCacheKeyMode", CACHE_KEYS).unwrap_or_default(),
             vllm_priority: set.get("vllmPriority").filter(|value| value.is_number()).cloned(),
             openrouter_routing: set.get("openRouterRouting").filter(|value| value.is_object()).cloned(),
             vercel_routing: set.get("vercelGatewayRouting").filter(|value| value.is_object()).cloned(),
         }
-    }
-}
-
-/// Flags of the configuration; values of a wrong type do not count.
-struct Settings<'a>(Option<&'a Map<String, Value>>);
-
-impl<'a> Settings<'a> {
-    fn get(&self, key: &str) -> Option<&'a Value> {
-        self.0?.get(key)
-    }
-
-    fn flag(&self, key: &str, default: bool) -> bool {
-        self.get(key).and_then(Value::as_bool).unwrap_or(default)
-    }
-
-    fn text(&self, key: &str) -> Option<&'a str> {
-        self.get(key)?.as_str()
-    }
-
-    fn one_of<T: Copy>(&self, key: &str, table: &[(&str, T)]) -> Option<T> {
-        let name = self.text(key)?;
-        table.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 }

@@ -10,12 +10,13 @@ use alloc::vec::Vec;
 use super::calls::Calls;
 use super::chunk::{CallDelta, Chunk, Delta};
 use super::details::Details;
-use super::halves::{self, Halves};
-use crate::json::{self, Value, Writer};
+use crate::json::{self, Value};
 use crate::message::{AssistantMessage, Block, StopReason, TextBlock, ThinkingBlock, ToolCall, Usage};
 use crate::model::Model;
 use crate::provider::assemble::Assembler;
 use crate::provider::borrow::{Any, Str};
+use crate::provider::grammar::{self, FreeForm};
+use crate::provider::halves::{self, Halves};
 use crate::provider::stop::{self, Stop};
 use crate::provider::{BodyEnd, Decoder, StreamEvent, cost, error};
 use crate::wire::sse::{SseDecoder, SseEvent};
@@ -32,8 +33,7 @@ pub(super) struct CompletionsDecoder {
 struct Reply {
     model: Arc<Model>,
     supports_finish_reason: bool,
-    /// Input property of each free-form tool, by tool name.
-    grammar: Vec<(String, String)>,
+    grammar: FreeForm,
     assembler: Assembler,
     text: Option<usize>,
     thinking: Option<usize>,
@@ -50,7 +50,7 @@ impl CompletionsDecoder {
     pub(super) fn new(
         model: &Arc<Model>,
         supports_finish_reason: bool,
-        grammar: Vec<(String, String)>,
+        grammar: FreeForm,
         now_ms: i64,
     ) -> Self {
         Self {
@@ -287,9 +287,8 @@ impl Reply {
     ) -> usize {
         let mut call = ToolCall { id: id.into(), name: name.into(), ..ToolCall::default() };
         if custom {
-            let empty = Value::String(String::new());
-            let arguments = [(self.input_property(name).to_string(), empty)].into_iter().collect();
-            call.arguments = Arc::new(Value::Object(arguments));
+            let property = grammar::input_property(&self.grammar, name);
+            call.arguments = Arc::new(grammar::empty_arguments(property));
         }
         let content = self.assembler.open(Block::ToolCall(call), out);
         let at = self.calls.push(content, index, custom);
@@ -299,33 +298,20 @@ impl Reply {
         at
     }
 
-    /// The property that takes the input of a free-form tool.
-    fn input_property(&self, tool: &str) -> &str {
-        self.grammar.iter().find(|(name, _)| name == tool).map_or("input", |(_, property)| property)
-    }
-
-    /// A piece of free-form input as JSON text: an object with one string, opened by its first piece.
+    /// A piece of free-form input as JSON text.
     fn custom_piece(&self, content: usize, piece: &str) -> String {
-        let mut w = Writer::new();
-        w.str(piece);
-        let text = w.into_string();
-        let inner = text.get(1..text.len() - 1).unwrap_or_default();
-        if !self.assembler.raw_arguments(content).is_empty() {
-            return inner.to_string();
-        }
+        let first = self.assembler.raw_arguments(content).is_empty();
         let name = match self.assembler.message().content.get(content) {
             Some(Block::ToolCall(call)) => call.name.as_str(),
             _ => "",
         };
-        let mut w = Writer::new();
-        w.str(self.input_property(name));
-        format!("{{{}:\"{inner}", w.as_str())
+        grammar::json_piece(grammar::input_property(&self.grammar, name), first, piece)
     }
 
     /// Completes all blocks in content order.
     fn close(&mut self, out: &mut Vec<StreamEvent>) {
         for slot in self.calls.iter().filter(|slot| slot.custom) {
-            self.assembler.push(slot.content, Cow::Borrowed("\"}"), out);
+            self.assembler.push(slot.content, Cow::Borrowed(grammar::JSON_END), out);
         }
         for slot in self.calls.iter().filter(|slot| slot.id.is_empty()) {
             let made = format!("call_{}_{}", self.assembler.message().timestamp, slot.content);

@@ -7,11 +7,11 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::compat::{Affinity, CacheKey, Compat};
+use super::compat::{CacheKey, Compat};
 use super::decode::{CompletionsDecoder, boxed};
 use super::messages::{Items, units};
 use super::reasoning::Thinking;
-use super::tools::{grammar_tools, write_tools};
+use super::tools::write_tools;
 use crate::convert::{Fold, Memo, Target, fold, prepare, sanitize_id, short_hash};
 use crate::fault::Fault;
 use crate::json::{Map, Value, Writer};
@@ -19,7 +19,10 @@ use crate::message::Message;
 use crate::model::{Model, ThinkingLevel};
 use crate::op::HttpRequest;
 use crate::provider::body::BodyCache;
+use crate::provider::flags::Affinity;
+use crate::provider::grammar::{FreeForm, free_form};
 use crate::provider::headers::{self, HeaderSet};
+use crate::provider::request::{authorised, base_url, cache_session, checked_url, post};
 use crate::provider::{CacheRetention, Decoder, Encoder, ModelRequest, options};
 
 /// Longest call id that is made from ids of other protocols.
@@ -34,7 +37,7 @@ pub struct CompletionsEncoder {
     memo: Memo,
     /// What the cached items depend on besides the messages.
     profile: Option<Profile>,
-    grammar: Vec<(String, String)>,
+    grammar: FreeForm,
     finish_reason: Option<bool>,
 }
 
@@ -45,7 +48,7 @@ struct Profile {
     reasoning: bool,
     compat: Compat,
     marker: Option<Value>,
-    grammar: Vec<(String, String)>,
+    grammar: FreeForm,
 }
 
 /// Numbers of a request after the options of the caller were mapped (spec 30 §1.9).
@@ -90,17 +93,10 @@ impl CompletionsEncoder {
         let model = request.model;
         let compat = Compat::of(model);
         let headers = request_headers(request, &compat)?;
-        let url = endpoint(request)?;
+        let base = base_url(request);
+        checked_url(base, &model.provider)?;
         let body = self.body(request, limits, &compat)?;
-        Ok(HttpRequest {
-            method: "POST",
-            url,
-            headers: headers.into_headers(),
-            body,
-            head_timeout_ms: request.options.head_timeout_ms,
-            idle_timeout_ms: request.options.idle_timeout_ms,
-            proxy: request.options.proxy.clone(),
-        })
+        Ok(post(request, format!("{base}/chat/completions"), headers, body))
     }
 
     fn body(
@@ -112,7 +108,7 @@ impl CompletionsEncoder {
         let model = request.model;
         let folded = fold(request.messages);
         let marker = marker(compat, request.options.cache);
-        let grammar = if compat.grammar { grammar_tools(&folded.tools) } else { Vec::new() };
+        let grammar = if compat.grammar { free_form(&folded.tools) } else { FreeForm::new() };
         self.grammar.clone_from(&grammar);
         self.finish_reason = Some(compat.finish_reason);
         self.keep_profile(model, compat, marker.as_ref(), grammar);
@@ -142,13 +138,7 @@ impl CompletionsEncoder {
     }
 
     /// Drops the cached items when something changed that all of them depend on.
-    fn keep_profile(
-        &mut self,
-        model: &Model,
-        compat: &Compat,
-        marker: Option<&Value>,
-        grammar: Vec<(String, String)>,
-    ) {
+    fn keep_profile(&mut self, model: &Model, compat: &Compat, marker: Option<&Value>, grammar: FreeForm) {
         let profile = Profile {
             names: [model.provider.clone(), model.api.clone(), model.id.clone()],
             images: model.image_input,
@@ -281,12 +271,6 @@ fn fields(request: &ModelRequest<'_>, limits: Limits, compat: &Compat) -> Map<St
     body
 }
 
-/// The session that cache keys and affinity headers name; none while caching is off.
-fn cache_session<'a>(request: &ModelRequest<'a>) -> Option<&'a str> {
-    let wanted = request.options.cache != CacheRetention::None;
-    request.options.session_id.as_deref().filter(|id| wanted && !id.is_empty())
-}
-
 /// Anthropic's cache marker for routers that pass it on.
 fn marker(compat: &Compat, cache: CacheRetention) -> Option<Value> {
     if !compat.anthropic_cache {
@@ -326,34 +310,8 @@ fn request_headers(request: &ModelRequest<'_>, compat: &Compat) -> Result<Header
     set.merge(&headers::opencode_session(model, options.session_id.as_deref(), &options.headers));
     set.merge(&credential.headers);
     set.merge(&options.headers);
-    let authorised = ["authorization", "cf-aig-authorization"]
-        .iter()
-        .any(|name| set.get(name).is_some_and(|value| !value.trim().is_empty()));
-    if authorised {
-        return Ok(set);
-    }
-    let provider = &model.provider;
-    Err(Fault::new(
-        "no_key",
-        format!(
-            "No API key for provider \"{provider}\": set its key in the environment, in auth.json or in models.json."
-        ),
-    ))
-}
-
-fn endpoint(request: &ModelRequest<'_>) -> Result<String, Fault> {
-    let base = request.credential.base_url.as_deref().unwrap_or(&request.model.base_url);
-    let base = base.trim().trim_end_matches('/');
-    if base.starts_with("http://") || base.starts_with("https://") {
-        return Ok(format!("{base}/chat/completions"));
-    }
-    let provider = &request.model.provider;
-    Err(Fault::new(
-        "bad_url",
-        format!(
-            "The base URL of provider \"{provider}\" does not start with http:// or https://: \"{base}\"."
-        ),
-    ))
+    authorised(&set, &["authorization", "cf-aig-authorization"], &model.provider)?;
+    Ok(set)
 }
 
 /// A call id of another model in a form that this protocol takes (spec 30 §2).

@@ -4,7 +4,6 @@
 //! What depends on the neighbours travels in the flavour of the unit.
 
 use alloc::format;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -17,6 +16,7 @@ use crate::message::{
     ToolResultMessage,
 };
 use crate::provider::body::Unit;
+use crate::provider::grammar::{FreeForm, input_of};
 
 /// Comes before the images of tool results, which this protocol takes only from users.
 pub const TOOL_IMAGES_FOLLOW: &str = "Images of the tool results above:";
@@ -35,8 +35,7 @@ pub(super) struct Items<'a> {
     pub(super) provider: &'a str,
     /// The cache marker, when the protocol flavour has one.
     pub(super) marker: Option<&'a Value>,
-    /// Free-form tools: name and input property.
-    pub(super) grammar: &'a [(String, String)],
+    pub(super) grammar: &'a FreeForm,
 }
 
 /// Splits the messages into units.
@@ -182,8 +181,7 @@ impl Items<'_> {
     fn call(&self, call: &ToolCall, w: &mut Writer) {
         w.begin_object();
         w.field_str("id", &call.id);
-        if let Some((_, property)) = self.grammar.iter().find(|(name, _)| *name == call.name) {
-            let input = call.arguments.get(property).and_then(Value::as_str).unwrap_or_default();
+        if let Some(input) = input_of(self.grammar, &call.name, &call.arguments) {
             w.field_str("type", "custom");
             w.key("custom");
             w.begin_object();

@@ -6,7 +6,6 @@ mod compat;
 mod decode;
 mod details;
 mod encode;
-mod halves;
 mod messages;
 mod reasoning;
 mod tools;

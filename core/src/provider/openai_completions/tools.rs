@@ -1,44 +1,10 @@
 //! Tool declarations of chat completions.
 
-use alloc::borrow::ToOwned;
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use super::messages::Items;
 use crate::fault::Fault;
 use crate::json::{Value, Writer};
+use crate::provider::grammar::{Grammar, grammar};
 use crate::provider::strict::{strict_parameters, tool_name};
-
-/// Free-form tools among the declared ones: name and input property.
-pub(super) fn grammar_tools(tools: &[&Value]) -> Vec<(String, String)> {
-    let known = |tool: &&Value| Some((tool_name(tool).to_owned(), grammar(tool)?.property.to_owned()));
-    tools.iter().filter_map(known).collect()
-}
-
-/// A grammar that constrains the input of a tool.
-struct Grammar<'a> {
-    syntax: &'static str,
-    definition: &'a str,
-    property: &'a str,
-}
-
-/// The grammar of a tool: Lark preferred; the tool must have exactly one required string property.
-fn grammar(tool: &Value) -> Option<Grammar<'_>> {
-    let wish = tool.get("constrainedSampling")?;
-    if wish.get("type").and_then(Value::as_str) != Some("grammar") {
-        return None;
-    }
-    let variants = wish.get("variants")?;
-    let (syntax, definition) = [("lark", "openai_lark"), ("regex", "openai_regex")]
-        .into_iter()
-        .find_map(|(syntax, key)| Some((syntax, variants.get(key)?.as_str()?)))?;
-    let parameters = tool.get("parameters")?;
-    let required = parameters.get("required")?.as_array()?;
-    let [property] = required.as_slice() else { return None };
-    let property = property.as_str()?;
-    let kind = parameters.get("properties")?.get(property)?.get("type")?.as_str()?;
-    (kind == "string").then_some(Grammar { syntax, definition, property })
-}
 
 /// Writes the list of tools; the cache marker goes to the last one.
 pub(super) fn write_tools(tools: &[&Value], items: &Items<'_>, w: &mut Writer) -> Result<(), Fault> {
