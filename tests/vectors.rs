@@ -12,6 +12,11 @@ fn config() {
 }
 
 #[test]
+fn eco() {
+    run_area("eco", runners::eco::FILES);
+}
+
+#[test]
 fn providers() {
     run_area("providers", runners::providers::FILES);
 }

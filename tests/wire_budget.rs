@@ -110,6 +110,30 @@ fn a_delta_costs_one_allocation() {
 }
 
 #[test]
+fn a_delta_of_an_item_costs_one_allocation() {
+    const COUNT: u64 = 20_000;
+    let event = |event: serde_json::Value| format!("event: x\ndata: {event}\n\n");
+    let added = |item: serde_json::Value| {
+        event(json!({"type": "response.output_item.added", "output_index": 0, "item": item}))
+    };
+    let delta = |kind: &str| {
+        event(json!({
+            "type": format!("response.{kind}.delta"), "item_id": "i_1", "output_index": 0, "content_index": 0,
+            "sequence_number": 9, "delta": "0123456789", "logprobs": [],
+        }))
+    };
+    let text = (added(json!({"type": "message", "id": "i_1"})), delta("output_text"));
+    let call =
+        json!({"type": "function_call", "id": "i_1", "call_id": "c", "name": "write", "arguments": ""});
+    let call = (added(call), delta("function_call_arguments"));
+    for (added, delta) in [text, call] {
+        let (calls, bytes) = per_event("openai-responses", &added, &delta, COUNT);
+        assert!(calls <= 1.02, "{calls} allocations");
+        assert!(bytes <= 60.0, "{bytes} bytes");
+    }
+}
+
+#[test]
 fn the_cost_of_a_delta_does_not_grow() {
     let text = "data: {\"choices\":[{\"delta\":{\"content\":\"0123456789\"}}]}\n\n";
     let (_, few) = per_event("openai-completions", text, text, 5_000);
@@ -146,7 +170,7 @@ fn turn(number: usize, size: usize) -> [Arc<Message>; 2] {
 
 #[test]
 fn unchanged_messages_are_not_encoded_again() {
-    for api in ["openai-completions", "anthropic-messages"] {
+    for api in ["openai-completions", "anthropic-messages", "openai-responses"] {
         let model = model(api);
         let mut messages = vec![Arc::new(Message::user("go", Vec::new(), 1))];
         messages.extend((0..100).flat_map(|number| turn(number, 50_000)));

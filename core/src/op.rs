@@ -400,6 +400,8 @@ pub struct Credential {
     pub headers: Vec<(String, Option<String>)>,
     /// Base URL that replaces that of the model.
     pub base_url: Option<String>,
+    /// Variables that tell where a service is, see [`crate::provider::openai_responses::azure`].
+    pub env: Vec<(String, String)>,
 }
 
 impl fmt::Debug for Credential {

@@ -28,7 +28,7 @@ pub fn check(folder: &Path, case: &Value, bytes: &[u8]) -> Result<usize, String>
         .flat_map(|reply| reply.content.iter().filter_map(Block::as_text))
         .collect();
     let mut checked = 0;
-    for api in ["anthropic-messages", "openai-completions"] {
+    for api in ["anthropic-messages", "openai-completions", "openai-responses"] {
         let Some(mut encoder) = provider::encoder(api) else { continue };
         let own = fs::read_to_string(folder.join("model.json")).ok();
         let own: Option<Value> = own.and_then(|text| serde_json::from_str(&text).ok());
@@ -122,6 +122,27 @@ struct Turn {
 fn outline(body: &Value) -> Vec<Turn> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut turns = Vec::new();
+    for item in body["input"].as_array().into_iter().flatten() {
+        let is_reply = matches!(item["type"].as_str(), Some("message" | "function_call"));
+        let role = if is_reply { "assistant".into() } else { text(&item["role"]) };
+        // The items of one reply stand in a row.
+        let joins = is_reply && turns.last().is_some_and(|turn: &Turn| turn.role == role);
+        if !joins {
+            turns.push(Turn { role, ..Turn::default() });
+        }
+        let Some(turn) = turns.last_mut() else { continue };
+        match item["type"].as_str() {
+            Some("function_call") => turn.calls.push(text(&item["call_id"])),
+            Some("function_call_output") => {
+                turn.results.push(text(&item["call_id"]));
+                turn.texts.push(item["output"].as_str().map_or_else(|| "blocks".into(), str::to_owned));
+            }
+            _ => {
+                let parts = item["content"].as_array().into_iter().flatten();
+                turn.texts.extend(parts.map(|part| text(&part["text"])));
+            }
+        }
+    }
     for message in body["messages"].as_array().into_iter().flatten() {
         let mut turn = Turn { role: text(&message["role"]), ..Turn::default() };
         for call in message["tool_calls"].as_array().into_iter().flatten() {

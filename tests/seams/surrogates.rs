@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tau_core::json::Writer;
 use tau_core::model::Model;
 use tau_core::provider::{self, BodyEnd};
@@ -31,33 +31,48 @@ fn stored(folder: &Path) -> Result<usize, String> {
     }
     let mut writer = Writer::new();
     messages[1].write(&mut writer);
-    let sent: serde_json::Value = serde_json::from_str(writer.as_str()).map_err(|e| e.to_string())?;
+    let sent: Value = serde_json::from_str(writer.as_str()).map_err(|e| e.to_string())?;
     let texts = sent["content"].to_string().replace('\u{fffd}', "");
     if texts.contains("cut ") { Ok(1) } else { Err(format!("content {texts}")) }
 }
 
-/// Streams the text as arguments, and once more as content; 0 without the file.
+/// Streams the text as arguments, and once more as content, in every protocol of the family; 0 without the file.
 fn arguments(folder: &Path) -> Result<usize, String> {
     let Ok(arguments) = fs::read_to_string(folder.join("arguments.json")) else { return Ok(0) };
-    let chunk =
-        |delta: serde_json::Value| json!({"choices": [{"delta": delta, "finish_reason": "tool_calls"}]});
-    let call = json!({"tool_calls": [{"id": "c", "function": {"name": "t", "arguments": arguments}}]});
     // The same escape in the outer JSON, where a strict parser refuses the whole event.
-    let broken = chunk(json!({"content": "@"})).to_string().replace('@', "half \\ud83d end \\ud83d\\ude00");
-    let body = format!("data: {}\n\ndata: {broken}\n\n", chunk(call));
-    let encoder = provider::encoder("openai-completions").ok_or("no encoder")?;
-    let model = Arc::new(Model { api: "openai-completions".into(), ..Model::default() });
+    let text = "half \\ud83d end \\ud83d\\ude00";
+    let chunk = |delta: Value| json!({"choices": [{"delta": delta, "finish_reason": "tool_calls"}]});
+    let call = json!({"tool_calls": [{"id": "c", "function": {"name": "t", "arguments": arguments}}]});
+    decode("openai-completions", &[chunk(call), chunk(json!({"content": "@"}))], text)?;
+    let item =
+        json!({"type": "function_call", "id": "fc", "call_id": "c", "name": "t", "arguments": arguments});
+    let events = [
+        json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+        json!({"type": "response.output_item.added", "output_index": 1, "item": {"type": "message"}}),
+        json!({"type": "response.output_text.delta", "output_index": 1, "delta": "@"}),
+        json!({"type": "response.completed", "response": {"status": "completed"}}),
+    ];
+    decode("openai-responses", &events, text)?;
+    Ok(2)
+}
+
+fn decode(api: &str, events: &[Value], text: &str) -> Result<(), String> {
+    let encoder = provider::encoder(api).ok_or("no encoder")?;
+    let model = Arc::new(Model { api: api.into(), ..Model::default() });
     let mut decoder = encoder.decoder(&model, 1);
-    let mut events = Vec::new();
-    decoder.on_bytes(body.as_bytes(), &mut events);
-    decoder.on_end(BodyEnd::Complete, &mut events);
+    let mut out = Vec::new();
+    for event in events {
+        let body = format!("data: {}\n\n", event.to_string().replace('@', text));
+        decoder.on_bytes(body.as_bytes(), &mut out);
+    }
+    decoder.on_end(BodyEnd::Complete, &mut out);
     let reply = decoder.take();
     let call = reply.tool_calls().next().ok_or("no call")?;
     let clean = |text: &str| text.replace('\u{fffd}', "");
     let label = clean(call.arguments["label"].as_str().unwrap_or_default());
     if label != "half  end" || call.arguments["ok"] != "😀" || call.arguments_error.is_some() {
-        return Err(format!("arguments {}", call.arguments));
+        return Err(format!("{api}: arguments {}", call.arguments));
     }
     let text: String = reply.content.iter().filter_map(|block| block.as_text()).collect();
-    if clean(&text) == "half  end 😀" { Ok(1) } else { Err(format!("text {text:?}")) }
+    if clean(&text) == "half  end 😀" { Ok(()) } else { Err(format!("{api}: text {text:?}")) }
 }

@@ -14,6 +14,7 @@ use super::value::{ConfigValue, Unresolved};
 use crate::json::Value;
 use crate::model::config::ProviderConfig;
 use crate::op::Credential;
+use crate::provider::openai_responses::azure;
 
 /// Outputs of commands that ran, by command text; `None` = it failed or printed nothing.
 pub type Commands = BTreeMap<String, Option<String>>;
@@ -282,8 +283,10 @@ fn with_headers(facts: &Facts<'_>, mut resolved: Resolved) -> Result<Resolved, S
         }
         resolved.credential.base_url = Some(url);
     }
-    let Some(config) = facts.config else { return Ok(resolved) };
     let given = Given { key: None, env: resolved.env.clone() };
+    let place = |name: &&str| Some((name.to_string(), given.variable(facts, name)?));
+    resolved.credential.env = azure::VARIABLES.iter().filter_map(place).collect();
+    let Some(config) = facts.config else { return Ok(resolved) };
     for (name, value) in &config.headers {
         let what = format!("the header {name} of {} in models.json", facts.provider);
         set_header(&mut resolved.credential, name, configured(facts, value, &given, &what)?);
@@ -423,6 +426,20 @@ mod tests {
     fn commands_run_outside() {
         let entry = serde_json::json!({"type":"api_key","key":"!pass show x"});
         assert_eq!(ask("openai", &[], Stored::Entry(&entry)), Step::NeedCommand("pass show x".to_string()));
+    }
+
+    #[test]
+    fn variables_that_tell_a_place_go_along() {
+        let entry = serde_json::json!(
+            {"type":"api_key","key":"k","env":{"AZURE_OPENAI_RESOURCE_NAME":"own"}}
+        );
+        let env = [("AZURE_OPENAI_RESOURCE_NAME", "other"), ("AZURE_OPENAI_API_VERSION", "v2"), ("X", "x")];
+        let Step::Ready(resolved) = ask("azure", &env, Stored::Entry(&entry)) else { panic!() };
+        let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
+        assert_eq!(
+            resolved.credential.env,
+            [pair("AZURE_OPENAI_RESOURCE_NAME", "own"), pair("AZURE_OPENAI_API_VERSION", "v2")]
+        );
     }
 
     #[test]

@@ -223,7 +223,7 @@ impl Wire {
                     body.extend_from_slice(bytes.get(..room).unwrap_or_default());
                 }
                 reply if reply.is_last() => {
-                    let text = error::http_error_message(&exchange.model, *status, headers, body);
+                    let text = error::http_error_message(&exchange.model, *status, headers, body, now.wall);
                     let (status, headers) = (*status, core::mem::take(headers));
                     self.refused(&Failure::Status { status, headers: &headers }, text, now, rng);
                 }

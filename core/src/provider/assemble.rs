@@ -116,6 +116,26 @@ impl Assembler {
         out.push(event);
     }
 
+    /// Argument text that came with the start of a call: it counts, but nobody is told.
+    pub fn preload(&mut self, index: usize, text: &str) {
+        if let Some(state) = self.blocks.get_mut(index).filter(|state| !state.closed) {
+            state.arguments.push(text);
+        }
+    }
+
+    /// The complete argument text of an open call: a missing tail is reported when `out` is there. Returns whether the
+    /// text continues what was streamed; if not, it replaces that.
+    pub fn complete(&mut self, index: usize, text: &str, out: Option<&mut Vec<StreamEvent>>) -> bool {
+        let Some(state) = self.blocks.get_mut(index).filter(|state| !state.closed) else { return true };
+        let tail = state.arguments.replace(text);
+        if let (Some(tail), Some(out)) = (tail.filter(|tail| !tail.is_empty()), out)
+            && !self.ended
+        {
+            out.push(StreamEvent::ToolCallDelta { index, delta: tail.into() });
+        }
+        tail.is_some()
+    }
+
     /// Raw argument text of the call at `index`.
     #[must_use]
     pub fn raw_arguments(&self, index: usize) -> &str {

@@ -9,7 +9,9 @@ use alloc::string::{String, ToString};
 use crate::fault::{FaultKind, IoFault};
 use crate::json::Value;
 use crate::model::Model;
+use crate::now::Wall;
 use crate::op::{Headers, host_of};
+use crate::provider::openai_responses;
 
 /// Longest text taken from a body, characters.
 const MAX_BODY: usize = 4000;
@@ -18,10 +20,14 @@ const EXCERPT: usize = 200;
 /// A page up to this size is shown as it is, bytes.
 const SHORT_PAGE: usize = 200;
 
-/// The message of a response with status 400 or above. `body` may be cut; `headers` tell its type.
+/// The message of a response with status 400 or above. `body` may be cut; `headers` tell its type; `now` is when it came.
 #[must_use]
-pub fn http_error_message(model: &Model, status: u16, headers: &Headers, body: &[u8]) -> String {
+pub fn http_error_message(model: &Model, status: u16, headers: &Headers, body: &[u8], now: Wall) -> String {
     let text = String::from_utf8_lossy(body);
+    let of_plan = openai_responses::Dialect::of(&model.api) == Some(openai_responses::Dialect::Codex);
+    if let Some(text) = Some(&text).filter(|_| of_plan).and_then(|text| plan_limit(status, text, now)) {
+        return text;
+    }
     let is_html = headers
         .iter()
         .any(|(name, value)| name.eq_ignore_ascii_case("content-type") && value.contains("text/html"));
@@ -32,6 +38,29 @@ pub fn http_error_message(model: &Model, status: u16, headers: &Headers, body: &
     };
     let said = if said.is_empty() { "status code (no body)".to_string() } else { clean(&said) };
     format!("{status} {said}{}", hint(model, status))
+}
+
+/// The message of a used up ChatGPT plan. It says when to come back and nothing that sounds like a passing failure:
+/// trying again does not help.
+fn plan_limit(status: u16, body: &str, now: Wall) -> Option<String> {
+    const CODES: [&str; 3] = ["usage_limit_reached", "usage_not_included", "rate_limit_exceeded"];
+    let body: Value = serde_json::from_str(body).unwrap_or_default();
+    let error = body.get("error").unwrap_or(&body);
+    let word = |key: &str| error.get(key).and_then(Value::as_str);
+    let named = ["code", "type"].iter().any(|key| word(key).is_some_and(|word| CODES.contains(&word)));
+    if status != 429 && !named {
+        return None;
+    }
+    let plan = word("plan_type").map(|plan| format!(" ({} plan)", clean(&plan.to_lowercase())));
+    let minutes =
+        |at: i64| at.saturating_mul(1000).saturating_sub(now.0).max(0).saturating_add(59_999) / 60_000;
+    let resets = error.get("resets_at").and_then(Value::as_i64).map(minutes);
+    let resets = resets.map(|minutes| format!(" It resets in about {minutes} min."));
+    Some(format!(
+        "The usage limit of your ChatGPT account is reached{}.{}",
+        plan.unwrap_or_default(),
+        resets.unwrap_or_default()
+    ))
 }
 
 /// What to do about a status that the user can change something about.
@@ -206,7 +235,7 @@ mod tests {
     #[test]
     fn status_words_and_codes_stay() {
         let model = Model { provider: "p".into(), ..Model::default() };
-        let text = |status, body: &str| http_error_message(&model, status, &vec![], body.as_bytes());
+        let text = |status, body: &str| http_error_message(&model, status, &vec![], body.as_bytes(), Wall(0));
         assert_eq!(
             text(429, r#"{"error":{"message":"no","type":"insufficient_quota"}}"#),
             "429 no (insufficient_quota)"
@@ -219,6 +248,20 @@ mod tests {
         assert!(text(401, "").contains("API key"));
         let long = "é".repeat(5000);
         assert!(text(500, &long).ends_with("[cut]"));
+    }
+
+    #[test]
+    fn a_used_up_plan_is_final_and_says_when() {
+        let model = Model { api: "openai-codex-responses".into(), ..Model::default() };
+        let text =
+            |status, body: &str| http_error_message(&model, status, &vec![], body.as_bytes(), Wall(60_000));
+        let body = r#"{"error":{"type":"usage_limit_reached","plan_type":"Plus","resets_at":3601}}"#;
+        assert_eq!(
+            text(403, body),
+            "The usage limit of your ChatGPT account is reached (plus plan). It resets in about 60 min."
+        );
+        assert_eq!(text(429, ""), "The usage limit of your ChatGPT account is reached.");
+        assert_eq!(text(500, "x"), "500 x");
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod grammar;
 mod halves;
 pub mod headers;
 pub mod openai_completions;
+pub mod openai_responses;
 pub mod options;
 mod request;
 pub mod stop;
@@ -221,6 +222,9 @@ pub fn encoder(api: &str) -> Option<Box<dyn Encoder>> {
         demo::API => Some(Box::new(demo::Tour)),
         "anthropic-messages" => Some(Box::new(anthropic::Anthropic::default())),
         openai_completions::API => Some(Box::new(openai_completions::CompletionsEncoder::default())),
-        _ => None,
+        _ => openai_responses::Dialect::of(api).map(|dialect| {
+            let encoder: Box<dyn Encoder> = Box::new(openai_responses::ResponsesEncoder::new(dialect));
+            encoder
+        }),
     }
 }

@@ -42,6 +42,18 @@ pub const ANTHROPIC: Table = &[
     ("sensitive", Stop::Failed),
 ];
 
+/// `status` of Responses, with the reason of an incomplete one.
+pub const OPENAI_RESPONSES: Table = &[
+    ("completed", STOP),
+    ("in_progress", STOP),
+    ("queued", STOP),
+    ("incomplete.max_output_tokens", LENGTH),
+    ("incomplete", Stop::Failed),
+    ("incomplete.content_filter", Stop::Failed),
+    ("failed", Stop::Failed),
+    ("cancelled", Stop::Failed),
+];
+
 /// Looks a word up.
 #[must_use]
 pub fn map(table: Table, word: &str) -> Stop {

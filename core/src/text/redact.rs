@@ -72,7 +72,7 @@ mod tests {
             ]
             .map(|(name, value)| (name.to_string(), value.map(String::from)))
             .into(),
-            base_url: None,
+            ..Credential::default()
         };
         let secrets = Secrets::from(&credential);
         let mut text = "no key-for-tests, key-for-tests-2; a long title, short".into();

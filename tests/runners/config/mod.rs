@@ -18,6 +18,7 @@ pub const FILES: &[VectorFile] = &[
     file("auth-file-validate", auth::file_validate),
     file("auth-precedence", auth::precedence),
     file("auth-resolve", auth::resolve_one),
+    file("azure-config", paths::azure),
     file("config-value", auth::config_value),
     file("cost", cost::price),
     file("openrouter-cost", cost::openrouter),

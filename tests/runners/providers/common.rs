@@ -126,7 +126,7 @@ pub fn identity(value: &Value) -> Option<Arc<Identity>> {
     let attribution = value["attribution"].as_object().map(|attribution| Attribution {
         name: attribution["name"].as_str().unwrap_or_default().to_owned(),
         url: attribution["url"].as_str().unwrap_or_default().to_owned(),
-        categories: (attribution["categories"].as_array().into_iter().flatten())
+        categories: (attribution.get("categories").and_then(Value::as_array).into_iter().flatten())
             .filter_map(|v| v.as_str().map(str::to_owned))
             .collect(),
     });
@@ -136,7 +136,13 @@ pub fn identity(value: &Value) -> Option<Arc<Identity>> {
 
 /// The credential of a request.
 pub fn credential(options: &Value) -> Credential {
-    Credential { api_key: options["apiKey"].as_str().map(str::to_owned), ..Credential::default() }
+    let env = options["env"].as_object().into_iter().flatten();
+    let env = env.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+    Credential {
+        api_key: options["apiKey"].as_str().map(str::to_owned),
+        env: env.collect(),
+        ..Credential::default()
+    }
 }
 
 /// A written value back as JSON.

@@ -46,7 +46,19 @@ fn json_signatures(value: &mut Value) {
 
 /// `openai-completions-request`
 pub fn request(_: &Value, case: &Value) -> Result<(), String> {
-    let input = exchange::without_halves(&case["input"]);
+    let mut encoder = CompletionsEncoder::default();
+    check_request(&fill(&case["expected"], TOKENS), &case["input"], &mut |request, input| {
+        encode(&mut encoder, request, input)
+    })
+}
+
+/// Makes a request twice, the second time from the kept body, and compares it with `expected`.
+pub fn check_request(
+    expected: &Value,
+    input: &Value,
+    encode: &mut dyn FnMut(&ModelRequest<'_>, &Value) -> Result<HttpRequest, Fault>,
+) -> Result<(), String> {
+    let input = exchange::without_halves(input);
     let model = common::model(&input["model"]);
     let messages = common::messages(&input["context"]);
     let options = common::options(&input["options"]);
@@ -58,9 +70,8 @@ pub fn request(_: &Value, case: &Value) -> Result<(), String> {
         credential: &credential,
         now_ms: 1,
     };
-    let mut encoder = CompletionsEncoder::default();
-    let made = encode(&mut encoder, &request, &input);
-    let Some(wanted) = case["expected"].get("request") else {
+    let made = encode(&request, &input);
+    let Some(wanted) = expected.get("request") else {
         return match made {
             Ok(_) => Err("a request was made".into()),
             Err(fault) if fault.message.is_empty() => Err("an error without a text".into()),
@@ -70,7 +81,7 @@ pub fn request(_: &Value, case: &Value) -> Result<(), String> {
     let made = made.map_err(|fault| format!("no request: {fault}"))?;
     // A second request with the same messages must be the same to the byte, from the kept body.
     let first = HttpRequest { body: Arc::new(made.body.to_vec()), ..made };
-    let again = encode(&mut encoder, &request, &input).map_err(|fault| fault.message)?;
+    let again = encode(&request, &input).map_err(|fault| fault.message)?;
     if again.body != first.body {
         return Err("the second body differs from the first".into());
     }
@@ -78,7 +89,7 @@ pub fn request(_: &Value, case: &Value) -> Result<(), String> {
     same(&wanted["method"], &json!(first.method))?;
     same(&wanted["url"], &json!(first.url))?;
     headers(&wanted["headers"], &first.headers)?;
-    same(&normal(&fill(&wanted["body"], TOKENS)), &normal(&body))
+    same(&normal(&wanted["body"]), &normal(&body))
 }
 
 /// The entry `stream` takes the options as they are, `streamSimple` maps them.

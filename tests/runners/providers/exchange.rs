@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use tau_core::fault::{FaultKind, IoFault};
 use tau_core::message::{AssistantMessage, Block, Message, StopReason};
 use tau_core::model::{Model, ThinkingLevel};
+use tau_core::now::Wall;
 use tau_core::op::HttpRequest;
 use tau_core::overflow::is_overflow;
 use tau_core::provider::assemble::Assembler;
@@ -158,11 +159,11 @@ fn early_failure(input: &Value, model: &Model, status: u64, bytes: &[Vec<u8>]) -
     }
     let headers = common::header_list(&response["headers"]);
     let headers = headers.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-    Some(http_error_message(model, u16::try_from(status).ok()?, &headers, &bytes.concat()))
+    Some(http_error_message(model, u16::try_from(status).ok()?, &headers, &bytes.concat(), Wall(1)))
 }
 
 /// Pieces of random lengths; seed 0 is the whole body.
-fn pieces(body: &[u8], seed: u64) -> Vec<&[u8]> {
+pub fn pieces(body: &[u8], seed: u64) -> Vec<&[u8]> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut rest = body;
     let mut list = Vec::new();

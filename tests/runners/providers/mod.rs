@@ -3,11 +3,12 @@
 mod anthropic;
 pub mod common;
 mod completions;
-mod exchange;
+pub mod exchange;
 mod framing;
 mod history;
 mod json;
 pub mod pure;
+pub mod responses;
 
 use tau_tests::vectors::{VectorFile, file};
 
@@ -26,6 +27,11 @@ pub const FILES: &[VectorFile] = &[
     file("header-merge", pure::header_merge),
     file("openai-completions-request", completions::request),
     file("openai-completions-stream", completions::stream),
+    file("openai-responses-request", responses::request),
+    file("openai-responses-stream", responses::stream),
+    file("azure-openai-responses-request", responses::request),
+    file("openai-codex-request", responses::request),
+    file("openai-codex-stream", responses::stream),
     file("option-mapping", pure::option_mapping),
     file("prompt-cache-key", pure::cache_key),
     file("strict-schema", pure::strict_schema),
