@@ -15,7 +15,6 @@ use tau_tests::vectors::{file, run_area};
 
 /// Cases of what is not built yet. One that agrees must leave the list.
 const LATER: &[&str] = &[
-    "--export to a given file",
     // A scope of models.
     "cycle_model with --models scope",
     "cycle_model with a single model in scope",
