@@ -126,6 +126,22 @@ fn a_file_keeps_its_comments_and_a_broken_one_everything() {
 }
 
 #[test]
+fn programs_that_save_at_the_same_time_lose_nothing() {
+    let place = Sandbox::new(TAU);
+    place.put("agent/settings.json", "{\"mine\": true}");
+    let names = ["a", "b", "c", "d", "e", "f"].map(|name| format!("modelThinkingLevels.p/{name}"));
+    let running: Vec<_> =
+        names.iter().map(|name| place.start(place.command(&["config", "set", name, "low"]))).collect();
+    for run in running {
+        let _ = run.finish().ok();
+    }
+    let saved: Value = serde_json::from_str(&global(&place)).unwrap();
+    assert_eq!((saved["modelThinkingLevels"].as_object().unwrap().len(), &saved["mine"]), (6, &json!(true)));
+    let names = fs::read_dir(place.agent()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.collect::<Vec<_>>(), ["settings.json"]);
+}
+
+#[test]
 fn a_project_has_settings_of_its_own() {
     let place = Sandbox::new(TAU);
     let config = |args: &[&str]| place.run(&[&["config"], args].concat());
