@@ -263,7 +263,7 @@ fn many(place: &Sandbox) -> Vec<PathBuf> {
     paths
 }
 
-fn index(place: &Sandbox) -> Vec<PathBuf> {
+fn indexes(place: &Sandbox) -> Vec<PathBuf> {
     let entries = fs::read_dir(place.agent().join("cache/sessions")).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
 }
@@ -275,7 +275,7 @@ fn the_index_is_a_copy_and_no_authority() {
     let list = || sessions(&place, &["list", "--json"]).ok().out;
     let cold = list();
     assert_eq!(cold.lines().count(), 60);
-    let [index] = &index(&place)[..] else { panic!("one index: {:?}", index(&place)) };
+    let [index] = &indexes(&place)[..] else { panic!("one index: {:?}", indexes(&place)) };
     assert_eq!(fs::metadata(index).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::metadata(index.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
     let whole = fs::read(index).unwrap();
@@ -299,6 +299,15 @@ fn the_index_is_a_copy_and_no_authority() {
     fs::remove_file(index).unwrap();
     assert_eq!(list(), cold);
     assert!(index.exists());
+
+    // It is used, though: one that is whole and says something else shows that no file was read again.
+    let folder = shown(paths[0].parent().unwrap());
+    let mut known = tau::sessions::index::read(&text, &folder).unwrap();
+    known.values_mut().for_each(|record| record.info.as_mut().unwrap().name = Some("From the index".into()));
+    fs::write(index, tau::sessions::index::write(&folder, &known.values().collect::<Vec<_>>())).unwrap();
+    assert_eq!(list().matches("From the index").count(), 60);
+    fs::remove_file(index).unwrap();
+    let _ = list();
 
     // A file that was written to, one replaced by another of the same size and time, one that went.
     let mut bytes = fs::read(&paths[3]).unwrap();

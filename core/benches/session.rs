@@ -7,7 +7,7 @@ use tau_core::entropy::Entropy;
 use tau_core::message::{AssistantMessage, Block, Message, StopReason, ToolCall, ToolResultMessage};
 use tau_core::now::Wall;
 use tau_core::session::entry::Compaction;
-use tau_core::session::{Context, EntryBody, Header, Reader, Session, Want};
+use tau_core::session::{Context, EntryBody, Header, InfoReader, Reader, Session, Want};
 
 /// Turns of four entries (question, call, result, answer), `result` bytes of tool output each.
 fn file(turns: usize, result: usize, compacted: bool) -> Vec<u8> {
@@ -85,6 +85,24 @@ fn load(c: &mut Criterion) {
     group.finish();
 }
 
+/// What a list needs of a file, with and without the text.
+fn list(c: &mut Criterion) {
+    let file = file(25, 7000, false);
+    let mut group = c.benchmark_group("session_list, 200 kB");
+    group.throughput(Throughput::Bytes(file.len() as u64));
+    for (name, reader) in [("brief", InfoReader::brief as fn() -> InfoReader), ("text", InfoReader::default)]
+    {
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                let mut reader = reader();
+                reader.feed(black_box(&file));
+                reader.finish(Wall(0))
+            });
+        });
+    }
+    group.finish();
+}
+
 fn context(c: &mut Criterion) {
     let Some(session) = read(&file(1000, 100, false), Want::Context) else { return };
     let tree = session.tree();
@@ -107,5 +125,5 @@ fn context(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, load, context);
+criterion_group!(benches, load, list, context);
 criterion_main!(benches);

@@ -7,10 +7,10 @@ use tau_core::convert::{self, Memo, Target};
 use tau_core::entropy::Entropy;
 use tau_core::message::Message;
 use tau_core::now::Wall;
-use tau_core::session::{EntryBody, Reader, Session, Want, open};
+use tau_core::session::{EntryBody, Header, InfoReader, Reader, Session, Want, fork, open};
 
-/// Reads the file whole, byte by byte, and by what its last entry needs; then an entry is appended and the file must
-/// read well again. `expect` may hold values for this file under its name.
+/// Reads the file whole, byte by byte, and by what its last entry needs; looks at it as a list does; copies it; then an
+/// entry is appended and the file must read well again. `expect` may hold values for this file under its name.
 pub fn check(name: &str, case: &Value, bytes: &[u8]) -> Result<usize, String> {
     let expect = &case["expect"];
     let expect = expect.get(name).unwrap_or(expect);
@@ -25,6 +25,8 @@ pub fn check(name: &str, case: &Value, bytes: &[u8]) -> Result<usize, String> {
         return Err("reading only what is needed gives another context".into());
     }
     sendable(&session)?;
+    listed(expect, &session, bytes)?;
+    copied(&session, bytes)?;
     appendable(&mut session, bytes)?;
     Ok(1)
 }
@@ -75,6 +77,43 @@ fn sendable(session: &Session) -> Result<(), String> {
                 return Err(format!("result {} has no call", result.tool_call_id));
             }
             _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A list says the same about the file, in both of its ways. `counted` = messages, where glued ones count as one.
+fn listed(expect: &Value, session: &Session, bytes: &[u8]) -> Result<(), String> {
+    let messages = session.tree().nodes().iter().filter(|node| node.kind().is_message()).count();
+    compare("messages", expect, &messages.into())?;
+    compare("name", expect, &session.name().into())?;
+    for mut reader in [InfoReader::brief(), InfoReader::default()] {
+        bytes.chunks(1).for_each(|chunk| reader.feed(chunk));
+        let info = reader.finish(Wall(0)).ok_or("a list leaves it out")?;
+        let counted = expect.get("counted").and_then(Value::as_u64).filter(|_| info.text.is_empty());
+        if info.messages != counted.unwrap_or(messages as u64) || info.name.as_deref() != session.name() {
+            return Err(format!("a list shows {} messages and the name {:?}", info.messages, info.name));
+        }
+        let first = info.first_message.unwrap_or_default();
+        if session.tree().nodes().iter().any(|node| node.kind().starts_file()) && first.is_empty() {
+            return Err("a list shows no first message".into());
+        }
+    }
+    Ok(())
+}
+
+/// Copies of the file and of its branch hold what was read.
+fn copied(session: &Session, bytes: &[u8]) -> Result<(), String> {
+    let header = Header::new("copy".into(), Wall(1), "/w".into(), None);
+    let tree = session.tree();
+    let leaf = session.leaf_id().unwrap_or_default();
+    let whole = fork::whole(bytes, tree, &header).bytes;
+    let branch =
+        fork::branch(bytes, tree, leaf, &header, &mut Entropy::new([1; 32])).map_err(|e| e.to_string())?;
+    for copy in [whole, branch.bytes] {
+        let copy = read(&copy, Want::Context)?;
+        if copy.context().messages != session.context().messages {
+            return Err("a copy gives another context".into());
         }
     }
     Ok(())
