@@ -31,6 +31,7 @@ use crate::args::{Args, ModeArg};
 use crate::choose::{Chosen, choose, nothing_usable};
 use crate::config::{self, Access};
 use crate::credentials::Credentials;
+use crate::old_layout::rename_commands;
 use crate::out::note;
 use crate::prompt_files::Folders;
 use crate::prompts::{self, Prompt};
@@ -97,7 +98,8 @@ impl Base {
     /// # Errors
     /// When the store of trust decisions cannot be understood.
     pub fn read(place: Surroundings, args: &Args, warnings: &mut Vec<String>) -> Result<Self, String> {
-        let agent = Listing::of(&place.agent_dir);
+        let mut agent = Listing::of(&place.agent_dir);
+        rename_commands(&place.agent_dir, &mut agent, warnings);
         let project = Listing::of(&format!("{}/.pi", place.cwd));
         let (settings, told) = config::settings(&place, &agent, None);
         warnings.extend(told);
@@ -122,6 +124,7 @@ impl Base {
         warnings.extend(told.into_iter().filter(|text| !warnings.contains(text)).collect::<Vec<_>>());
         self.settings = settings;
         self.trusted = true;
+        rename_commands(&format!("{}/.pi", self.place.cwd), &mut self.project, warnings);
     }
 
     /// Asks the person whether the files of the project count, if nothing says so and someone can answer; else tells

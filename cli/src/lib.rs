@@ -12,6 +12,7 @@ pub mod files;
 pub mod list_models;
 pub mod memory;
 pub mod mode;
+pub mod old_layout;
 pub mod out;
 pub mod outputs;
 pub mod prompt_files;
