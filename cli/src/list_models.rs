@@ -39,7 +39,7 @@ pub fn table(access: &Access, wanted: &ListModels) -> String {
     models.sort_by(|a, b| (&a.provider, &a.id).cmp(&(&b.provider, &b.id)));
     let titles = TITLES.map(str::to_owned).to_vec();
     let rows: Vec<Vec<String>> = std::iter::once(titles).chain(models.iter().map(row)).collect();
-    columns(&rows)
+    columns(&rows, true)
 }
 
 fn row(model: &Model) -> Vec<String> {

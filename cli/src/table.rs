@@ -1,8 +1,8 @@
 //! Columns for people.
 
-/// Lines of cells with two blanks between columns, each as wide as its widest cell; the last one is not filled.
+/// Lines of cells with two blanks between columns, each as wide as its widest cell; the last one only if `filled`.
 #[must_use]
-pub fn columns(rows: &[Vec<String>]) -> String {
+pub fn columns(rows: &[Vec<String>], filled: bool) -> String {
     let mut widths: Vec<usize> = Vec::new();
     for row in rows {
         widths.resize(widths.len().max(row.len()), 0);
@@ -11,9 +11,12 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     let mut out = String::new();
     for row in rows {
         for (at, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            if at > 0 {
+                out.push_str("  ");
+            }
             out.push_str(cell);
-            if at + 1 < row.len() {
-                out.extend(std::iter::repeat_n(' ', width.saturating_sub(cells(cell)) + 2));
+            if filled || at + 1 < row.len() {
+                out.extend(std::iter::repeat_n(' ', width.saturating_sub(cells(cell))));
             }
         }
         out.push('\n');
@@ -71,6 +74,7 @@ mod tests {
         assert_eq!(cut("漢字漢字", 4), "漢…");
         assert_eq!(cut("abc", 3), "abc");
         let rows = [["a", "漢", "x"], ["bb", "c", ""]].map(|row| row.map(str::to_owned).to_vec());
-        assert_eq!(columns(&rows), "a   漢  x\nbb  c   \n");
+        assert_eq!(columns(&rows, false), "a   漢  x\nbb  c   \n");
+        assert_eq!(columns(&rows, true), "a   漢  x\nbb  c    \n");
     }
 }

@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn sequences_lose_their_power() {
-        assert!(matches!(harmless("plain ✓\n\ttext"), std::borrow::Cow::Borrowed(_)));
+        assert!(matches!(harmless("plain ✓\n\ttext"), Cow::Borrowed(_)));
         assert_eq!(harmless("\u{1b}]0;title\u{7}"), "␛]0;title␇");
         assert_eq!(harmless("a\r\nb\rc\u{7f}"), "a\nb␍c␡");
         assert_eq!(harmless("\u{9b}31m"), "\\u{9b}31m");

@@ -1,4 +1,4 @@
-//! The session that is exported: its tree, and its entries one by one from the file.
+//! A session to look at: its tree, and its entries one by one from the file.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -10,6 +10,7 @@ use tau_core::json::{Writer, parse};
 use tau_core::now::Wall;
 use tau_core::session::decode::parse_body;
 use tau_core::session::entry::EntryLine;
+use tau_core::session::reader::Notes;
 use tau_core::session::tree::{Slot, Tree};
 use tau_core::session::{EntryBody, OpenError, Reader, Session, Want, migrate};
 use tau_io_std::sys::{fault, random};
@@ -20,6 +21,7 @@ const CHUNK: usize = 256 << 10;
 pub struct Source {
     session: Session,
     stored: Stored,
+    notes: Notes,
 }
 
 enum Stored {
@@ -32,12 +34,12 @@ impl Source {
     /// Opens a file; of its entries it keeps only the places.
     ///
     /// # Errors
-    /// Why the file cannot be exported.
+    /// Why the file cannot be read.
     pub fn open(path: &str) -> Result<Self, String> {
-        let failed = |e: &io::Error| format!("the session cannot be exported: {}", fault::of(e, path));
-        let unfit = |why: OpenError| format!("{path} cannot be exported: {why}");
+        let failed = |e: &io::Error| format!("the session cannot be read: {}", fault::of(e, path));
+        let unfit = |why: OpenError| format!("{path} cannot be read as a session: {why}");
         let (mut file, _) = tau_io_std::sys::fs::open_regular(path)
-            .map_err(|e| format!("the session cannot be exported: {e}"))?;
+            .map_err(|e| format!("the session cannot be read: {e}"))?;
         let mut reader = Reader::new(Want::Places);
         let mut chunk = vec![0; CHUNK];
         while !reader.is_refused() {
@@ -50,7 +52,8 @@ impl Source {
         }
         match reader.finish() {
             Ok(loading) => {
-                Ok(Self { session: loading.finish(path.to_owned(), ""), stored: Stored::File(file) })
+                let notes = loading.notes().clone();
+                Ok(Self { session: loading.finish(path.to_owned(), ""), stored: Stored::File(file), notes })
             }
             Err(OpenError::Old) => {
                 let bytes = fs::read(path).map_err(|e| failed(&e))?;
@@ -59,8 +62,10 @@ impl Source {
                     migrate::rewrite(&bytes, &mut rng).ok_or_else(|| unfit(OpenError::NotASession))?;
                 let mut reader = Reader::new(Want::Places);
                 reader.feed(&bytes);
-                let session = reader.finish().map_err(unfit)?.finish(path.to_owned(), "");
-                Ok(Self { session, stored: Stored::Memory(bytes) })
+                let loading = reader.finish().map_err(unfit)?;
+                let notes = loading.notes().clone();
+                let session = loading.finish(path.to_owned(), "");
+                Ok(Self { session, stored: Stored::Memory(bytes), notes })
             }
             Err(why) => Err(unfit(why)),
         }
@@ -70,6 +75,12 @@ impl Source {
     #[must_use]
     pub const fn session(&self) -> &Session {
         &self.session
+    }
+
+    /// Remarks about lines that could not be read, or not at once.
+    #[must_use]
+    pub const fn notes(&self) -> &Notes {
+        &self.notes
     }
 
     /// All entries.

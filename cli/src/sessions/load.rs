@@ -46,7 +46,7 @@ pub fn load(
     }
 }
 
-pub(super) fn read(mut file: &File, want: Want) -> io::Result<Result<Loading, OpenError>> {
+fn read(mut file: &File, want: Want) -> io::Result<Result<Loading, OpenError>> {
     let mut reader = Reader::new(want);
     let mut chunk = vec![0; CHUNK];
     while !reader.is_refused() {
@@ -74,7 +74,7 @@ pub(super) fn read(mut file: &File, want: Want) -> io::Result<Result<Loading, Op
 }
 
 /// As much as there is, up to the whole buffer.
-pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
         match file.read_at(rest, offset + done as u64) {
@@ -99,6 +99,6 @@ fn cannot_open(path: &str, error: &io::Error) -> String {
     format!("the session cannot be opened: {}", fault::of(error, path))
 }
 
-pub(super) fn not_a_session(path: &str, why: OpenError) -> String {
+fn not_a_session(path: &str, why: OpenError) -> String {
     format!("{path} cannot be opened as a session: {why}; it was left as it is")
 }

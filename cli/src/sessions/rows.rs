@@ -119,7 +119,7 @@ pub fn table(lines: &[Line<'_>], mark: &str, look: &Look<'_>) -> String {
         ));
     }
     let most = look.width.unwrap_or(usize::MAX);
-    let text = columns(&rows);
+    let text = columns(&rows, false);
     let mut out = String::with_capacity(text.len() + lines.len() * 8);
     let excerpts = std::iter::once(None).chain(lines.iter().map(|line| line.excerpt));
     for (line, excerpt) in text.lines().zip(excerpts) {

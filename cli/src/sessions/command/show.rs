@@ -3,24 +3,19 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs;
 
-use tau_core::entropy::Entropy;
 use tau_core::json::Writer;
 use tau_core::message::{Content, Message};
 use tau_core::now::Wall;
 use tau_core::path::{Style, shorten_home};
-use tau_core::session::decode::{parse_body, parse_message_at};
 use tau_core::session::stats::Stats;
-use tau_core::session::tree::{Slot, Tree};
-use tau_core::session::{EntryBody, EntryKind, OpenError, Session, Want, migrate, open};
+use tau_core::session::tree::{LabelNote, Slot};
+use tau_core::session::{EntryBody, EntryKind, Session};
 use tau_core::text::truncate::format_size;
-use tau_core::text::utf8::lossy;
-use tau_io_std::sys::fault;
 
 use super::{Done, Task, terminal_width};
-use crate::sessions::find;
-use crate::sessions::load::{not_a_session, read, read_at};
+use crate::export::source::Source;
 use crate::sessions::rows::ago;
 use crate::table::{columns, cut};
 use crate::visible::{harmless_json, one_line};
@@ -73,84 +68,28 @@ struct Said {
 struct Shown {
     path: String,
     size: u64,
-    session: Session,
-    damaged: Vec<u64>,
-    damages: u64,
+    source: Source,
     stats: Stats,
     branches: usize,
     tips: Vec<Tip>,
     last: Vec<Said>,
     changed: Option<Wall>,
-}
-
-/// A session and the file in which the rest of it stands.
-struct Source {
-    session: Session,
-    file: File,
-    buffer: Vec<u8>,
-}
-
-impl Source {
-    /// What an entry says, from memory or from the file.
-    fn body(&mut self, slot: Slot) -> Option<EntryBody> {
-        let node = self.session.tree().node(slot)?;
-        if let Some(body) = node.body() {
-            return Some(body.clone());
-        }
-        let place = node.place();
-        self.buffer.resize(place.len as usize, 0);
-        let count = read_at(&self.file, &mut self.buffer, place.offset).ok()?;
-        let line = lossy(self.buffer.get(..count)?);
-        let at = place.message_at as usize;
-        let quick = if at > 0 { parse_message_at(&line, at) } else { None };
-        quick.or_else(|| parse_body(&line))
-    }
-
-    const fn tree(&self) -> &Tree {
-        self.session.tree()
-    }
+    /// Provider and id of the model of the current branch.
+    model: Option<(String, String)>,
 }
 
 impl Shown {
     fn read(path: String, limit: usize) -> Result<Self, String> {
-        let cannot = |e: std::io::Error| format!("the session cannot be read: {}", fault::of(&e, &path));
-        let (file, meta) = find::open(&path).map_err(cannot)?;
-        let (session, notes) = match read(&file, Want::Context).map_err(cannot)? {
-            Ok(loading) => {
-                let notes = loading.notes().clone();
-                (loading.finish(path.clone(), ""), notes)
-            }
-            Err(OpenError::Old) => {
-                // As it will be once it is opened; here it stays as it is.
-                let bytes = std::fs::read(&path).map_err(cannot)?;
-                let new = migrate::rewrite(&bytes, &mut Entropy::new([0; 32])).unwrap_or(bytes);
-                open(&new, path.clone(), "", Want::Everything).map_err(|why| not_a_session(&path, why))?
-            }
-            Err(why) => return Err(not_a_session(&path, why)),
-        };
-        let mut source = Source { session, file, buffer: Vec::new() };
-        let (stats, changed) = count(&mut source);
-        let (branches, tips) = tips(&mut source);
-        let last = last(&mut source, limit);
-        Ok(Self {
-            size: meta.len(),
-            damaged: notes.list.iter().map(|note| note.line).collect(),
-            damages: notes.count,
-            session: source.session,
-            path,
-            stats,
-            branches,
-            tips,
-            last,
-            changed,
-        })
+        let size = fs::metadata(&path).map_or(0, |meta| meta.len());
+        let source = Source::open(&path)?;
+        let (stats, changed) = count(&source);
+        let (branches, tips) = tips(&source);
+        let (last, model) = (last(&source, limit), model(&source));
+        Ok(Self { path, size, stats, branches, tips, last, changed, model, source })
     }
 
-    fn model(&self) -> Option<String> {
-        let context = self.session.context();
-        let model = context.model.as_ref().map(|m| format!("{}/{}", m.provider, m.model_id))?;
-        let level = context.thinking_level.as_deref().map(|level| format!(", thinking {level}"));
-        Some(model + &level.unwrap_or_default())
+    const fn session(&self) -> &Session {
+        self.source.session()
     }
 
     fn text(&self, now: Wall, home: &str) -> String {
@@ -162,15 +101,19 @@ impl Shown {
             (ago, iso) if iso.starts_with(&ago) => iso,
             (ago, iso) => format!("{ago} ({iso})"),
         };
-        let header = self.session.header();
+        let header = self.session().header();
         fact("session", &header.id);
         fact("file", &format!("{} ({})", self.path, format_size(self.size)));
         fact("directory", &shorten_home(header.cwd.as_deref().unwrap_or("(none)"), home, Style::Posix));
-        self.session.name().into_iter().for_each(|name| fact("name", name));
+        self.session().name().into_iter().for_each(|name| fact("name", name));
         header.parent_session.iter().for_each(|parent| fact("forked from", parent));
         fact("begun", &Wall::from_iso(&header.timestamp).map_or_else(|| header.timestamp.clone(), when));
         self.changed.into_iter().for_each(|time| fact("changed", &when(time)));
-        self.model().into_iter().for_each(|model| fact("model", &model));
+        if let Some((provider, model)) = &self.model {
+            let level = self.session().context().thinking_level.as_deref();
+            let level = level.map(|level| format!(", thinking {level}")).unwrap_or_default();
+            fact("model", &format!("{provider}/{model}{level}"));
+        }
         let Stats { user_messages, assistant_messages, tool_calls, tool_results, total_messages, usage } =
             &self.stats;
         fact(
@@ -192,10 +135,11 @@ impl Shown {
             ),
         );
         fact("cost", &format!("${:.4}", usage.cost.total));
-        if self.damages > 0 {
-            let lines: Vec<String> = self.damaged.iter().take(8).map(u64::to_string).collect();
-            let more = if self.damages > 8 { " …" } else { "" };
-            fact("damaged", &format!("{} lines, among them {}{more}", self.damages, lines.join(", ")));
+        let notes = self.source.notes();
+        if notes.count > 0 {
+            let lines: Vec<String> = notes.list.iter().take(8).map(|note| note.line.to_string()).collect();
+            let more = if notes.count > 8 { " …" } else { "" };
+            fact("damaged", &format!("{} lines: {}{more}", notes.count, lines.join(", ")));
         }
         self.tables(&mut out, now);
         out
@@ -206,7 +150,7 @@ impl Shown {
         let mut table = |title: &str, rows: Vec<Vec<String>>| {
             if !rows.is_empty() {
                 let _ = writeln!(out, "\n{title}:");
-                columns(&rows).lines().for_each(|line| {
+                columns(&rows, false).lines().for_each(|line| {
                     let _ = writeln!(out, "{}", cut(line, width));
                 });
             }
@@ -221,9 +165,8 @@ impl Shown {
             let title = format!("branches ({}; * is where the session goes on)", self.branches);
             table(&title, self.tips.iter().take(SHOWN_BRANCHES).map(tip).collect());
         }
-        let labels = self.session.tree().labels().iter();
-        let label = |(id, note): (&String, _)| {
-            let note: &tau_core::session::tree::LabelNote = note;
+        let labels = self.session().tree().labels().iter();
+        let label = |(id, note): (&String, &LabelNote)| {
             vec![format!("  {}", one_line(id)), when(note.time), one_line(&note.label)]
         };
         table("labels", labels.map(label).collect());
@@ -233,22 +176,22 @@ impl Shown {
 
     fn json(&self) -> String {
         let mut w = Writer::new();
-        let (w, header) = (&mut w, self.session.header());
+        let (w, header) = (&mut w, self.session().header());
         let time = |time: Option<Wall>| time.map(Wall::to_iso);
         w.begin_object();
         w.field_str("id", &header.id);
         w.field_str("path", &self.path);
         w.field_u64("size", self.size);
         w.field_opt_str("cwd", header.cwd.as_deref());
-        w.field_opt_str("name", self.session.name());
+        w.field_opt_str("name", self.session().name());
         w.field_opt_str("parentSession", header.parent_session.as_deref());
         w.field_str("created", &header.timestamp);
         w.field_opt_str("modified", time(self.changed).as_deref());
-        if let Some(model) = &self.session.context().model {
-            w.field_str("provider", &model.provider);
-            w.field_str("model", &model.model_id);
+        if let Some((provider, model)) = &self.model {
+            w.field_str("provider", provider);
+            w.field_str("model", model);
         }
-        w.field_opt_str("thinkingLevel", self.session.context().thinking_level.as_deref());
+        w.field_opt_str("thinkingLevel", self.session().context().thinking_level.as_deref());
         w.key("stats");
         w.begin_object();
         self.stats.write_fields(w);
@@ -268,7 +211,7 @@ impl Shown {
         w.end_array();
         w.key("labels");
         w.begin_array();
-        for (id, note) in self.session.tree().labels() {
+        for (id, note) in self.session().tree().labels() {
             w.begin_object();
             w.field_str("targetId", id);
             w.field_str("label", &note.label);
@@ -287,14 +230,14 @@ impl Shown {
             w.end_object();
         }
         w.end_array();
-        w.field_u64("damagedLines", self.damages);
+        w.field_u64("damagedLines", self.source.notes().count);
         w.end_object();
         std::mem::take(w).into_string()
     }
 }
 
 /// Totals over all branches, and the time of the newest message of user or model.
-fn count(source: &mut Source) -> (Stats, Option<Wall>) {
+fn count(source: &Source) -> (Stats, Option<Wall>) {
     let (mut stats, mut changed) = (Stats::default(), None);
     for slot in source.tree().slots() {
         let kind = source.tree().node(slot).map(|node| node.kind());
@@ -304,7 +247,7 @@ fn count(source: &mut Source) -> (Stats, Option<Wall>) {
         }
         let Some(body) = source.body(slot) else { continue };
         stats.add(&body);
-        if let EntryBody::Message(message) = &body {
+        if let EntryBody::Message(message) = &*body {
             let time = match &**message {
                 Message::User(user) => Some(Wall(user.timestamp)),
                 Message::Assistant(reply) => Some(Wall(reply.timestamp)),
@@ -317,7 +260,7 @@ fn count(source: &mut Source) -> (Stats, Option<Wall>) {
 }
 
 /// How many branches there are, and the ends of the newest ones, the current one first.
-fn tips(source: &mut Source) -> (usize, Vec<Tip>) {
+fn tips(source: &Source) -> (usize, Vec<Tip>) {
     let tree = source.tree();
     let parents: HashSet<&str> = tree.slots().filter_map(|slot| tree.parent_id(slot)).collect();
     let leaf = tree.leaf();
@@ -332,8 +275,8 @@ fn tips(source: &mut Source) -> (usize, Vec<Tip>) {
             let kind = source.tree().node(*slot)?.kind();
             matches!(kind, EntryKind::User | EntryKind::Assistant).then(|| source.body(*slot))?
         });
-        let text = match said {
-            Some(EntryBody::Message(message)) => short(&message).1,
+        let text = match said.as_deref() {
+            Some(EntryBody::Message(message)) => short(message).1,
             _ => String::new(),
         };
         let time = source.tree().node(slot).and_then(|node| node.time());
@@ -344,7 +287,7 @@ fn tips(source: &mut Source) -> (usize, Vec<Tip>) {
 }
 
 /// The last messages of the current branch, oldest first.
-fn last(source: &mut Source, limit: usize) -> Vec<Said> {
+fn last(source: &Source, limit: usize) -> Vec<Said> {
     let path = source.tree().path(source.tree().leaf());
     let mut said = Vec::new();
     for slot in path.into_iter().rev() {
@@ -356,13 +299,31 @@ fn last(source: &mut Source, limit: usize) -> Vec<Said> {
         if !kind.is_message() || kind == EntryKind::System {
             continue;
         }
-        if let Some(EntryBody::Message(message)) = source.body(slot) {
-            let (role, text) = short(&message);
+        if let Some(EntryBody::Message(message)) = source.body(slot).as_deref() {
+            let (role, text) = short(message);
             said.push(Said { id: source.tree().id(slot).to_owned(), role, time, text });
         }
     }
     said.reverse();
     said
+}
+
+/// The model of the current branch: of the last entry that names one.
+fn model(source: &Source) -> Option<(String, String)> {
+    let path = source.tree().path(source.tree().leaf());
+    path.into_iter().rev().find_map(|slot| {
+        let kind = source.tree().node(slot)?.kind();
+        if !matches!(kind, EntryKind::ModelChange | EntryKind::Assistant) {
+            return None;
+        }
+        match &*source.body(slot)? {
+            EntryBody::ModelChange(model) => Some((model.provider.clone(), model.model_id.clone())),
+            EntryBody::Message(message) => {
+                message.as_assistant().map(|reply| (reply.provider.clone(), reply.model.clone()))
+            }
+            _ => None,
+        }
+    })
 }
 
 /// Who said it, and what, in one line.
