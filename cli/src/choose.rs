@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tau_core::model::catalog::Entry;
 use tau_core::model::resolve::{Choice, Query, resolve};
+use tau_core::model::scope::{Scope, scope};
 use tau_core::model::select::{Recorded, Wishes, select};
 use tau_core::model::{Model, ThinkingLevel};
 use tau_core::session::Session;
@@ -32,8 +33,8 @@ impl Chosen {
     }
 }
 
-/// Chooses: the flag, what the session recorded, the defaults, the first that can be used. `None` = there is no
-/// model that can be used.
+/// Chooses: the flag, what the session recorded, the scope, the defaults, the first that can be used. `None` = there
+/// is no model that can be used. Remarks about patterns of a scope are added to `warnings`.
 ///
 /// # Errors
 /// When the flags name no model.
@@ -42,6 +43,7 @@ pub fn choose(
     access: &Access,
     settings: &Settings,
     session: &Session,
+    warnings: &mut Vec<String>,
 ) -> Result<Option<Chosen>, String> {
     if args.provider.is_some() && args.model.is_none() {
         return Err("--provider needs --model, which names the model of that provider".into());
@@ -55,21 +57,35 @@ pub fn choose(
         inline_key: args.api_key.is_some(),
     };
     let named = resolve(&pool, &usable, &query).map_err(|refusal| refusal.to_string())?;
+    let recorded = recorded(session);
+    // A conversation goes on with its own model; patterns of the command line are looked at anyway.
+    let scope = match recorded {
+        Some(_) if args.models.is_none() => Scope::default(),
+        _ => model_scope(args, access, settings),
+    };
+    warnings.extend(scope.remarks.iter().map(ToString::to_string));
     let start = select(
         &pool,
         &usable,
-        &Wishes {
-            chosen: named.as_ref(),
-            thinking: args.thinking,
-            recorded: recorded(session),
-            scope: &[],
-            settings,
-        },
+        &Wishes { chosen: named.as_ref(), thinking: args.thinking, recorded, scope: &scope.models, settings },
     );
     let chosen = start.choice.as_ref().and_then(|choice| Some((choice, choice.model(&pool)?)));
     let Some((choice, model)) = chosen else { return Ok(None) };
     let warning = warning(start.warning, choice, &model, &pool);
     Ok(Some(Chosen { model: Arc::new(model), level: start.level, warning }))
+}
+
+/// The models to choose from, of `--models`, else of the settings; none = all of them.
+#[must_use]
+pub fn model_scope(args: &Args, access: &Access, settings: &Settings) -> Scope {
+    let patterns: Vec<&str> = match &args.models {
+        Some(list) => list.iter().map(String::as_str).collect(),
+        None => settings.enabled_models(),
+    };
+    if patterns.is_empty() {
+        return Scope::default();
+    }
+    scope(&access.catalog.entries(), &|provider| access.usable(provider), patterns)
 }
 
 /// Model and level of the branch, if it has messages of people or models.

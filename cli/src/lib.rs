@@ -100,7 +100,6 @@ pub fn main() -> ExitCode {
 /// Options whose feature this version does not have: said, never ignored.
 fn not_built(args: &Args, mode: Mode) -> impl Iterator<Item = String> {
     let table = [
-        ("--models", args.models.is_some()),
         ("--extension", !args.extensions.is_empty()),
         ("--theme", !args.themes.is_empty()),
         ("--use-theme", args.use_theme.is_some()),

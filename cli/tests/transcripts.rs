@@ -13,13 +13,6 @@ use tau_tests::program::{Run, Sandbox};
 use tau_tests::server::{Gate, Part, Reply, Request, Server};
 use tau_tests::vectors::{file, run_area};
 
-/// Cases of what is not built yet. One that agrees must leave the list.
-const LATER: &[&str] = &[
-    // A scope of models.
-    "cycle_model with --models scope",
-    "cycle_model with a single model in scope",
-];
-
 /// Cases that need a host for extensions.
 const WITH_EXTENSIONS: &str = "JavaScript extension host";
 
@@ -44,17 +37,10 @@ fn recorded_protocol() {
 }
 
 fn replay(_: &Value, case: &Value) -> Result<(), String> {
-    let name = case["name"].as_str().unwrap_or_default();
     if case["note"].as_str().is_some_and(|note| note.contains(WITH_EXTENSIONS)) {
         return Ok(());
     }
-    let later = LATER.contains(&name);
-    let limit = Duration::from_secs(if later { 1 } else { 30 });
-    match (run_case(case, limit), later) {
-        (Ok(()), true) => Err("listed as not built yet, but it agrees".into()),
-        (Err(_), true) => Ok(()),
-        (result, false) => result,
-    }
+    run_case(case, Duration::from_secs(30))
 }
 
 /// Gates of the scripted replies by name.

@@ -5,9 +5,11 @@ pub mod catalog;
 mod collate;
 pub mod config;
 mod overrides;
+pub mod pattern;
 pub mod record;
 pub mod resolve;
 mod schema;
+pub mod scope;
 pub mod select;
 mod write;
 

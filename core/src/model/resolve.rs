@@ -109,7 +109,7 @@ impl core::fmt::Display for Refusal {
                 };
                 write!(
                     f,
-                    "\"{asked}\" fits {}, and {why}; name the provider, e.g. --model {}",
+                    "\"{asked}\" is ambiguous: it fits {}, and {why}; name the provider, e.g. --model {}",
                     candidates.join(", "),
                     candidates.first().map_or("provider/id", String::as_str)
                 )
@@ -156,8 +156,8 @@ pub fn resolve(
     let usable = |provider: &str| !query.inline_key && usable(provider);
     let search =
         Search { pool, allowed: &allowed, usable: &usable, inline_key: query.inline_key, fuzzy: true };
-    match search.find(asked, true)? {
-        Some((index, level)) => Ok(Some(Choice::plain(index, level))),
+    match search.find(asked, Suffix::Level).map_err(|several| search.ambiguous(&several))? {
+        Some(found) => Ok(Some(Choice::plain(found.index, found.level))),
         None => search.custom(asked, query).map(Some).ok_or_else(|| search.not_found(asked)),
     }
 }
@@ -167,7 +167,7 @@ pub fn resolve(
 pub fn resolve_exact(pool: &[Entry<'_>], usable: &dyn Fn(&str) -> bool, text: &str) -> Option<usize> {
     let allowed: Vec<usize> = (0..pool.len()).collect();
     let search = Search { pool, allowed: &allowed, usable, inline_key: false, fuzzy: false };
-    search.find(text.trim(), false).ok().flatten().map(|(index, _)| index)
+    search.find(text.trim(), Suffix::Never).ok().flatten().map(|found| found.index)
 }
 
 fn of_provider(pool: &[Entry<'_>], name: &str) -> Result<Vec<usize>, Refusal> {
@@ -183,17 +183,72 @@ fn of_provider(pool: &[Entry<'_>], name: &str) -> Result<Vec<usize>, Refusal> {
     Err(Refusal::UnknownProvider { asked: wanted.to_string(), known })
 }
 
-struct Search<'a> {
-    pool: &'a [Entry<'a>],
+/// What may follow the last colon of a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Suffix {
+    /// Nothing: a colon belongs to the id.
+    Never,
+    /// A level.
+    Level,
+    /// A level, or something that does not count.
+    Anything,
+}
+
+/// A model that was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    /// Index in the pool.
+    pub(super) index: usize,
+    /// Level given as suffix.
+    pub(super) level: Option<ThinkingLevel>,
+    /// A suffix was no level.
+    pub(super) bad_level: bool,
+}
+
+impl Found {
+    const fn plain(index: usize) -> Self {
+        Self { index, level: None, bad_level: false }
+    }
+
+    /// With a suffix that `level` is, if it is one.
+    fn with_suffix(self, level: Option<ThinkingLevel>) -> Self {
+        let bad_level = self.bad_level || level.is_none();
+        Self { level: level.filter(|_| !bad_level), bad_level, ..self }
+    }
+}
+
+/// Models of several providers fit.
+#[derive(Debug)]
+pub(super) struct Several {
+    text: String,
+    /// Indexes in the pool.
+    pub(super) candidates: Vec<usize>,
+    suffix: Found,
+}
+
+impl Several {
+    fn with_suffix(self, level: Option<ThinkingLevel>) -> Self {
+        Self { suffix: self.suffix.with_suffix(level), ..self }
+    }
+
+    /// All of them.
+    pub(super) fn each(self) -> impl Iterator<Item = Found> {
+        let Self { candidates, suffix, .. } = self;
+        candidates.into_iter().map(move |index| Found { index, ..suffix })
+    }
+}
+
+pub(super) struct Search<'a> {
+    pub(super) pool: &'a [Entry<'a>],
     /// What may be chosen.
-    allowed: &'a [usize],
-    usable: &'a dyn Fn(&str) -> bool,
-    inline_key: bool,
-    fuzzy: bool,
+    pub(super) allowed: &'a [usize],
+    pub(super) usable: &'a dyn Fn(&str) -> bool,
+    pub(super) inline_key: bool,
+    pub(super) fuzzy: bool,
 }
 
 impl<'a> Search<'a> {
-    fn entries(&self) -> impl Iterator<Item = (usize, &'a Entry<'a>)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (usize, &'a Entry<'a>)> {
         self.allowed.iter().filter_map(|index| Some((*index, self.pool.get(*index)?)))
     }
 
@@ -202,24 +257,30 @@ impl<'a> Search<'a> {
     }
 
     /// The steps in order: a reference, a part of a name, the same without a level at the end.
-    fn find(&self, text: &str, suffix: bool) -> Result<Option<(usize, Option<ThinkingLevel>)>, Refusal> {
+    pub(super) fn find(&self, text: &str, suffix: Suffix) -> Result<Option<Found>, Several> {
+        if text.is_empty() {
+            return Ok(None);
+        }
         if let Some(index) = self.reference(text)? {
-            return Ok(Some((index, None)));
+            return Ok(Some(Found::plain(index)));
         }
         if self.fuzzy {
             let matches = self.containing(text, None);
             if let Some(index) = self.best_usable(text, matches)? {
-                return Ok(Some((index, None)));
+                return Ok(Some(Found::plain(index)));
             }
         }
-        match split_level(text).filter(|_| suffix) {
-            Some((rest, level)) => Ok(self.find(rest, true)?.map(|(index, _)| (index, Some(level)))),
-            None => Ok(None),
+        let Some((rest, level)) = text.rsplit_once(':') else { return Ok(None) };
+        let level = ThinkingLevel::parse(level);
+        if suffix == Suffix::Never || (suffix == Suffix::Level && level.is_none()) {
+            return Ok(None);
         }
+        let found = self.find(rest, suffix).map_err(|several| several.with_suffix(level))?;
+        Ok(found.map(|found| found.with_suffix(level)))
     }
 
     /// Exact ids, also behind a provider prefix.
-    fn reference(&self, text: &str) -> Result<Option<usize>, Refusal> {
+    fn reference(&self, text: &str) -> Result<Option<usize>, Several> {
         let raw = self.with_id(text, None);
         let named = self.prefix(text).and_then(|(provider, rest)| {
             let exact = self.with_id(rest, Some(provider)).first().copied();
@@ -241,12 +302,12 @@ impl<'a> Search<'a> {
         match (named, usable.as_slice()) {
             (Some(named), usable) if usable.contains(&named) || usable.is_empty() => Ok(Some(named)),
             (_, [only]) => Ok(Some(*only)),
-            _ => Err(self.ambiguous(text, &candidates)),
+            _ => Err(several(text, candidates)),
         }
     }
 
     /// The best of the models whose names contain a text, on providers with credentials if there are any.
-    fn best_usable(&self, text: &str, mut matches: Vec<usize>) -> Result<Option<usize>, Refusal> {
+    fn best_usable(&self, text: &str, mut matches: Vec<usize>) -> Result<Option<usize>, Several> {
         let usable: Vec<usize> =
             matches.iter().copied().filter(|index| (self.usable)(self.provider(*index))).collect();
         if !usable.is_empty() {
@@ -259,7 +320,7 @@ impl<'a> Search<'a> {
         if same.iter().all(|index| self.provider(*index) == self.provider(best)) {
             Ok(Some(best))
         } else {
-            Err(self.ambiguous(text, &same))
+            Err(several(text, same))
         }
     }
 
@@ -323,7 +384,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    fn ambiguous(&self, text: &str, candidates: &[usize]) -> Refusal {
+    fn ambiguous(&self, several: &Several) -> Refusal {
+        let Several { text, candidates, .. } = several;
         let with_credentials =
             candidates.iter().filter(|index| (self.usable)(self.provider(**index))).count();
         let mut names: Vec<String> =
@@ -335,7 +397,7 @@ impl<'a> Search<'a> {
             0 => Hint::NoneAuthenticated,
             _ => Hint::SeveralAuthenticated,
         };
-        Refusal::Ambiguous { asked: text.to_string(), candidates: names, hint }
+        Refusal::Ambiguous { asked: text.clone(), candidates: names, hint }
     }
 
     /// Names that share the most words with what was asked for.
@@ -352,7 +414,11 @@ impl<'a> Search<'a> {
     }
 }
 
-fn full_name(entry: &Entry<'_>) -> String {
+fn several(text: &str, candidates: Vec<usize>) -> Several {
+    Several { text: text.to_string(), candidates, suffix: Found::plain(usize::MAX) }
+}
+
+pub(super) fn full_name(entry: &Entry<'_>) -> String {
     format!("{}/{}", entry.provider, entry.id)
 }
 
@@ -368,7 +434,7 @@ fn shared(wanted: &[String], name: &str) -> usize {
 }
 
 /// `text:level` apart, if the part after the last colon names a level exactly.
-fn split_level(text: &str) -> Option<(&str, ThinkingLevel)> {
+pub(super) fn split_level(text: &str) -> Option<(&str, ThinkingLevel)> {
     let (rest, level) = text.rsplit_once(':')?;
     Some((rest, ThinkingLevel::parse(level)?))
 }

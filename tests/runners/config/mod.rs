@@ -24,6 +24,8 @@ pub const FILES: &[VectorFile] = &[
     file("openrouter-cost", cost::openrouter),
     file("jsonc", settings::jsonc),
     file("locale-order", resolve::locale_order),
+    file("glob", resolve::glob),
+    file("model-scope", resolve::model_scope),
     file("model-resolve-cli", resolve::cli),
     file("model-resolve-exact", resolve::exact),
     file("models-json", models::models_json),

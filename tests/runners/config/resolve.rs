@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 use serde_json::{Value, json};
 use tau_core::model::catalog::Entry;
 use tau_core::model::resolve::{self, Query, Refusal};
-use tau_core::model::{ThinkingLevel, compare_names, record};
+use tau_core::model::scope::scope;
+use tau_core::model::{ThinkingLevel, compare_names, pattern, record};
 use tau_tests::compare::same;
 
 fn field<'a>(entry: &'a Value, key: &str) -> &'a str {
@@ -69,6 +70,32 @@ pub fn exact(doc: &Value, case: &Value) -> Result<(), String> {
     let found = resolve::resolve_exact(&pool, &|_| true, field(&case["input"], "text"));
     let got = found.map(|index| json!({ "provider": pool[index].provider, "id": pool[index].id }));
     same(&case["expected"], &json!(got))
+}
+
+pub fn model_scope(doc: &Value, case: &Value) -> Result<(), String> {
+    let pool = pool(doc);
+    let patterns = case["input"]["patterns"].as_array().ok_or("patterns")?;
+    let found = scope(&pool, &|_| true, patterns.iter().filter_map(Value::as_str));
+    let models: Vec<Value> = found
+        .models
+        .iter()
+        .map(|scoped| {
+            let entry = &pool[scoped.index];
+            let level = scoped.level.map(ThinkingLevel::name);
+            json!({ "ref": format!("{}/{}", entry.provider, entry.id), "thinkingLevel": level })
+        })
+        .collect();
+    let diagnostics: Vec<Value> = found
+        .remarks
+        .iter()
+        .map(|remark| json!({ "code": remark.what.code(), "pattern": remark.pattern }))
+        .collect();
+    same(&case["expected"], &json!({ "models": models, "diagnostics": diagnostics }))
+}
+
+pub fn glob(_: &Value, case: &Value) -> Result<(), String> {
+    let input = &case["input"];
+    same(&case["expected"], &json!(pattern::fits(field(input, "pattern"), field(input, "text"))))
 }
 
 pub fn locale_order(_: &Value, case: &Value) -> Result<(), String> {

@@ -5,6 +5,7 @@ use tau_core::auth::resolve::{self as auth, Commands, Facts, Stored};
 use tau_core::model::ThinkingLevel;
 use tau_core::model::catalog::Catalog;
 use tau_core::model::resolve::{self, Query};
+use tau_core::model::scope::scope;
 use tau_core::model::select::{Recorded, Wishes, select};
 use tau_core::settings::ProjectTrust;
 use tau_tests::compare::same;
@@ -16,6 +17,7 @@ struct Args<'a> {
     provider: Option<&'a str>,
     key: Option<&'a str>,
     thinking: Option<&'a str>,
+    models: Option<&'a str>,
     approved: bool,
 }
 
@@ -28,6 +30,7 @@ fn args(input: &Value) -> Result<Args<'_>, String> {
             "--provider" => got.provider = list.next(),
             "--api-key" => got.key = list.next(),
             "--thinking" => got.thinking = list.next(),
+            "--models" => got.models = list.next(),
             "--approve" => got.approved = true,
             other => return Err(format!("no option {other}")),
         }
@@ -97,7 +100,14 @@ pub fn selection(doc: &Value, case: &Value) -> Result<(), String> {
     };
     warned |= chosen.as_ref().is_some_and(|choice| choice.custom_id.is_some());
     let recorded = recorded(&input["session"]);
-    let wishes = Wishes { chosen: chosen.as_ref(), thinking, recorded, scope: &[], settings: &settings };
+    let patterns = match args.models {
+        Some(list) => list.split(',').collect(),
+        None => settings.enabled_models(),
+    };
+    let scope = scope(&pool, &configured, patterns);
+    warned |= !scope.remarks.is_empty();
+    let wishes =
+        Wishes { chosen: chosen.as_ref(), thinking, recorded, scope: &scope.models, settings: &settings };
     let start = select(&pool, &configured, &wishes);
     warned |= start.warning.is_some() || start.choice.is_none();
     let model = start.choice.and_then(|choice| choice.model(&pool));

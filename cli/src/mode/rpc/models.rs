@@ -10,8 +10,8 @@ use tau_core::provider::demo;
 use super::Rpc;
 use super::call::Call;
 use super::commands::Answer;
-use crate::bootstrap::retuned;
-use crate::choose::nothing_usable;
+use crate::bootstrap::{Workshop, retuned};
+use crate::choose::{model_scope, nothing_usable};
 
 impl Rpc {
     /// Why a run cannot start, if it cannot.
@@ -50,36 +50,52 @@ impl Rpc {
         }
         let mut w = Writer::new();
         model.write(&mut w);
-        self.change_model(Arc::new(model))?;
+        self.change_model(Arc::new(model), None)?;
         Ok(Answer::Data(w.into_string()))
     }
 
-    /// The next model that can be used; `null` when there is no other.
+    /// The next model of the scope, or of all that can be used; `null` when there is no other.
     pub(super) fn cycle_model(&mut self, _: &Call) -> Result<Answer, String> {
         let current = self.model();
-        let models = self.available();
-        let is_current = |model: &Model| model.provider == current.provider && model.id == current.id;
+        let (models, is_scoped) = self.cycle();
+        let is_current = |(model, _): &(Model, Option<ThinkingLevel>)| {
+            model.provider == current.provider && model.id == current.id
+        };
         let next = match models.iter().position(is_current) {
             Some(_) if models.len() < 2 => None,
             Some(at) => models.get((at + 1) % models.len()),
             None => models.first(),
         };
-        let Some(next) = next else { return Ok(Answer::Data("null".into())) };
-        self.change_model(Arc::new(next.clone()))?;
+        let Some((next, level)) = next else { return Ok(Answer::Data("null".into())) };
+        self.change_model(Arc::new(next.clone()), *level)?;
         let mut w = Writer::new();
         w.begin_object();
         w.key("model");
         next.write(&mut w);
         w.field_str("thinkingLevel", self.thinking().name());
-        w.field_bool("isScoped", false);
+        w.field_bool("isScoped", is_scoped);
         w.end_object();
         Ok(Answer::Data(w.into_string()))
     }
 
-    /// The level goes with the model: its own setting, the general one, else what is current (spec 10 §8.6).
-    fn change_model(&self, model: Arc<Model>) -> Result<(), String> {
+    /// The models to cycle through with the level that the scope gives them, and whether there is a scope.
+    fn cycle(&mut self) -> (Vec<(Model, Option<ThinkingLevel>)>, bool) {
+        let all = self.available();
+        let Workshop { args, base, access, .. } = &self.workshop;
+        let scope = model_scope(args, access, &base.settings).models;
+        if scope.is_empty() {
+            return (all.into_iter().map(|model| (model, None)).collect(), false);
+        }
+        let pool = access.catalog.entries();
+        let scoped = scope.iter().filter_map(|scoped| Some((pool.get(scoped.index)?.model(), scoped.level)));
+        (scoped.collect(), true)
+    }
+
+    /// The level goes with the model: that of the scope, its own setting, the general one, else what is current
+    /// (spec 10 §8.6).
+    fn change_model(&self, model: Arc<Model>, scoped: Option<ThinkingLevel>) -> Result<(), String> {
         let settings = &self.workshop.base.settings;
-        let own = settings.model_thinking_level(&model.provider, &model.id);
+        let own = scoped.or_else(|| settings.model_thinking_level(&model.provider, &model.id));
         let thinking = own.or_else(|| settings.default_thinking_level());
         self.tell(Command::SetModel { model, thinking })?;
         self.retune();

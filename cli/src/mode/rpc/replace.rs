@@ -161,8 +161,8 @@ impl Rpc {
         let Workshop { args, base, access, .. } = &mut self.workshop;
         access.refresh();
         // The flags were about the first session.
-        let flags = Args { provider: None, model: None, thinking: None, ..args.clone() };
-        let chosen = choose(&flags, access, &base.settings, session)?;
+        let flags = Args { provider: None, model: None, models: None, thinking: None, ..args.clone() };
+        let chosen = choose(&flags, access, &base.settings, session, &mut Vec::new())?;
         Ok(Some(chosen.unwrap_or_else(|| Chosen::nothing(&base.place))))
     }
 
