@@ -1,8 +1,8 @@
 //! Standard input as lines, on a thread of its own (spec 60 §3.1).
 
 use std::io::Read;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
 use tau_core::wire::jsonl::{JsonLine, JsonLines};
@@ -13,8 +13,12 @@ use super::patience::Patience;
 /// Longest line, bytes. An image of the largest size fits many times.
 const MOST_BYTES: usize = 256 << 20;
 
-/// Lines that wait to be followed. While they do, nothing is read, and the client waits in turn.
-const MOST_WAITING: usize = 16;
+/// Lines that wait to be followed, bytes. Beyond, nothing is read, and the client waits in turn. Enough for a client
+/// that writes commands in one go while it does not read the answers.
+const MOST_WAITING: usize = 4 << 20;
+
+/// What a line weighs beside its bytes.
+const LINE_WEIGHT: usize = 64;
 
 /// Bytes read at once.
 const CHUNK: usize = 64 * 1024;
@@ -34,20 +38,74 @@ pub(super) enum Incoming {
 ///
 /// # Errors
 /// When there can be no thread.
-pub(super) fn listen(waker: Arc<Wake>, patience: Arc<Patience>) -> std::io::Result<Receiver<Incoming>> {
-    let (sender, receiver) = sync_channel(MOST_WAITING);
-    let reader = Reader { sender, waker };
+pub(super) fn listen(waker: Arc<Wake>, patience: Arc<Patience>) -> std::io::Result<Inbox> {
+    let (reader, inbox) = pair(waker);
     thread::Builder::new().name("tau-stdin".into()).spawn(move || {
         reader.read(std::io::stdin());
         patience.input_ended();
         reader.give(Incoming::End);
     })?;
-    Ok(receiver)
+    Ok(inbox)
+}
+
+/// Where lines wait to be followed.
+pub(super) struct Inbox {
+    receiver: Receiver<Incoming>,
+    load: Arc<Load>,
+}
+
+impl Inbox {
+    /// The next line, if one is there.
+    ///
+    /// # Errors
+    /// When none is there, or none will come.
+    pub(super) fn take(&self) -> Result<Incoming, TryRecvError> {
+        let incoming = self.receiver.try_recv()?;
+        self.load.remove(weight(&incoming));
+        Ok(incoming)
+    }
 }
 
 struct Reader {
-    sender: SyncSender<Incoming>,
+    sender: Sender<Incoming>,
+    load: Arc<Load>,
     waker: Arc<Wake>,
+}
+
+fn pair(waker: Arc<Wake>) -> (Reader, Inbox) {
+    let (sender, receiver) = channel();
+    let load = Arc::new(Load::default());
+    (Reader { sender, load: Arc::clone(&load), waker }, Inbox { receiver, load })
+}
+
+/// How much waits.
+#[derive(Default)]
+struct Load {
+    bytes: Mutex<usize>,
+    less: Condvar,
+}
+
+impl Load {
+    /// Waits until there is room; something that is larger than all the room gets it alone.
+    fn add(&self, weight: usize) {
+        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = |bytes: &mut usize| *bytes > 0 && bytes.saturating_add(weight) > MOST_WAITING;
+        let mut bytes = self.less.wait_while(bytes, is_full).unwrap_or_else(PoisonError::into_inner);
+        *bytes = bytes.saturating_add(weight);
+    }
+
+    fn remove(&self, weight: usize) {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        *bytes = bytes.saturating_sub(weight);
+        self.less.notify_one();
+    }
+}
+
+const fn weight(incoming: &Incoming) -> usize {
+    match incoming {
+        Incoming::Line(line) => line.len().saturating_add(LINE_WEIGHT),
+        Incoming::TooLong | Incoming::End => LINE_WEIGHT,
+    }
 }
 
 impl Reader {
@@ -73,6 +131,7 @@ impl Reader {
     }
 
     fn give(&self, incoming: Incoming) {
+        self.load.add(weight(&incoming));
         // Nobody takes it any more when the program ends.
         let _ = self.sender.send(incoming);
         self.waker.wake();
@@ -85,12 +144,30 @@ mod tests {
 
     #[test]
     fn lines_are_cut_at_lf_only() {
-        let (sender, receiver) = sync_channel(MOST_WAITING);
-        let reader = Reader { sender, waker: Arc::new(Wake::new().unwrap()) };
+        let (reader, inbox) = pair(Arc::new(Wake::new().unwrap()));
         reader.read("a\r\n\n\u{2028}\u{85}b\nlast".as_bytes());
         drop(reader);
-        let got: Vec<Incoming> = receiver.iter().collect();
+        let got: Vec<Incoming> = std::iter::from_fn(|| inbox.take().ok()).collect();
         let wanted = ["a", "", "\u{2028}\u{85}b", "last"];
         assert_eq!(got, wanted.map(|line| Incoming::Line(line.into())));
+        assert_eq!(inbox.take(), Err(TryRecvError::Disconnected));
+    }
+
+    #[test]
+    fn no_more_waits_than_there_is_room_for() {
+        let (reader, inbox) = pair(Arc::new(Wake::new().unwrap()));
+        let huge = "x".repeat(MOST_WAITING + 1);
+        let text = format!("{huge}\n{huge}\nend\n");
+        let writer = thread::spawn(move || reader.read(text.as_bytes()));
+        let mut lengths = Vec::new();
+        loop {
+            match inbox.take() {
+                Ok(Incoming::Line(line)) => lengths.push(line.len()),
+                Err(TryRecvError::Disconnected) => break,
+                _ => assert!(*inbox.load.bytes.lock().unwrap() <= MOST_WAITING + 1 + LINE_WEIGHT),
+            }
+        }
+        writer.join().unwrap();
+        assert_eq!(lengths, [MOST_WAITING + 1, MOST_WAITING + 1, 3]);
     }
 }

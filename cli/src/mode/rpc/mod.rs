@@ -23,7 +23,7 @@ mod slash;
 
 use std::process::{ExitCode, exit};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::TryRecvError;
 
 use tau_core::entropy::Entropy;
 use tau_core::fault::Fault;
@@ -44,7 +44,7 @@ use crate::settings_store;
 use crate::signals::Signals;
 use call::{Call, Unusable};
 use commands::{Answer, Outlook};
-use input::Incoming;
+use input::{Inbox, Incoming};
 use patience::Patience;
 use records::{Records, Subject};
 use replace::Replacement;
@@ -70,7 +70,7 @@ struct Rpc {
     records: Records,
     patience: Arc<Patience>,
     signals: Arc<Signals>,
-    input: Receiver<Incoming>,
+    input: Inbox,
     workshop: Workshop,
     rng: Entropy,
     /// Commands that are answered when no run is active any more.
@@ -140,7 +140,7 @@ impl Rpc {
                 self.go_on_replacing();
             }
             if self.replacement.is_none() {
-                match self.input.try_recv() {
+                match self.input.take() {
                     Ok(Incoming::Line(line)) => {
                         self.line(&line);
                         continue;
