@@ -110,7 +110,7 @@ fn repair_reply(
         Block::ToolCall(call) => !book.is_first(&call.id, at, block),
         _ => false,
     };
-    let kept = |item: &(usize, &Block)| !is_blank(item.1) && !is_copy(*item);
+    let kept = |item: &(usize, &Block)| !says_nothing(item.1) && !is_copy(*item);
     let calls = reply.tool_calls().count();
     if calls > 0 && blocks().filter(|item| is_copy(*item)).count() == calls {
         return None;
@@ -139,6 +139,11 @@ fn repair_reply(
 
 fn is_blank(block: &Block) -> bool {
     block.as_text().is_some_and(|text| text.trim().is_empty())
+}
+
+/// A blank text of a reply. What its service signed goes back to it, even without words.
+fn says_nothing(block: &Block) -> bool {
+    is_blank(block) && !matches!(block, Block::Text(text) if text.signature.is_some())
 }
 
 /// One result for each call of the reply: recorded ones in their order, then the missing ones.
@@ -213,7 +218,7 @@ mod tests {
 
     use super::super::{NO_RESULT, Target, prepare};
     use super::*;
-    use crate::message::ToolCall;
+    use crate::message::{TextBlock, ToolCall};
 
     const TARGET: Target<'_> =
         Target { provider: "p", api: "a", model: "m", images: true, ids: None, max_id: 64 };
@@ -290,6 +295,20 @@ mod tests {
         let list =
             [user(" \n"), user("go"), reply(&["1"], " "), result("1", " "), reply(&[], "\n"), user("x")];
         assert_eq!(prepared(&list), ["u", "a:1", "r:1:(no output)", "u"]);
+    }
+
+    #[test]
+    fn a_blank_text_with_a_signature_stays_for_its_own_model() {
+        let mut signed = AssistantMessage::clone(reply(&[], "").as_assistant().unwrap());
+        let sign = |text: &str| Block::Text(TextBlock { text: text.into(), signature: Some("c2ln".into()) });
+        signed.content = alloc::vec![Block::text("words"), Block::text(""), sign("")];
+        let list = [Arc::new(Message::Assistant(signed))];
+        let blocks = |target: &Target<'_>| {
+            let made = prepare(&list, target, 9, &mut Memo::default());
+            made[0].as_assistant().map(|reply| reply.content.clone()).unwrap_or_default()
+        };
+        assert_eq!(blocks(&TARGET), [Block::text("words"), sign("")]);
+        assert_eq!(blocks(&Target { model: "other", ..TARGET }), [Block::text("words")]);
     }
 
     #[test]

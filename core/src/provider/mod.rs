@@ -12,6 +12,7 @@ pub mod cost;
 pub mod demo;
 pub mod error;
 mod flags;
+pub mod google;
 mod grammar;
 mod halves;
 pub mod headers;
@@ -221,6 +222,7 @@ pub fn encoder(api: &str) -> Option<Box<dyn Encoder>> {
     match api {
         demo::API => Some(Box::new(demo::Tour)),
         "anthropic-messages" => Some(Box::new(anthropic::Anthropic::default())),
+        google::API | google::VERTEX => Some(Box::new(google::GoogleEncoder::default())),
         openai_completions::API => Some(Box::new(openai_completions::CompletionsEncoder::default())),
         _ => openai_responses::Dialect::of(api).map(|dialect| {
             let encoder: Box<dyn Encoder> = Box::new(openai_responses::ResponsesEncoder::new(dialect));

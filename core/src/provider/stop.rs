@@ -54,6 +54,30 @@ pub const OPENAI_RESPONSES: Table = &[
     ("cancelled", Stop::Failed),
 ];
 
+/// `finishReason` of Gemini.
+pub const GOOGLE: Table = &[
+    ("STOP", STOP),
+    ("MAX_TOKENS", LENGTH),
+    ("CONTINUATION", LENGTH),
+    ("FINISH_REASON_UNSPECIFIED", Stop::Failed),
+    ("SAFETY", Stop::Failed),
+    ("RECITATION", Stop::Failed),
+    ("LANGUAGE", Stop::Failed),
+    ("OTHER", Stop::Failed),
+    ("BLOCKLIST", Stop::Failed),
+    ("PROHIBITED_CONTENT", Stop::Failed),
+    ("SPII", Stop::Failed),
+    ("MALFORMED_FUNCTION_CALL", Stop::Failed),
+    ("UNEXPECTED_TOOL_CALL", Stop::Failed),
+    ("TOO_MANY_TOOL_CALLS", Stop::Failed),
+    ("MISSING_THOUGHT_SIGNATURE", Stop::Failed),
+    ("IMAGE_SAFETY", Stop::Failed),
+    ("IMAGE_PROHIBITED_CONTENT", Stop::Failed),
+    ("IMAGE_RECITATION", Stop::Failed),
+    ("IMAGE_OTHER", Stop::Failed),
+    ("NO_IMAGE", Stop::Failed),
+];
+
 /// Looks a word up.
 #[must_use]
 pub fn map(table: Table, word: &str) -> Stop {

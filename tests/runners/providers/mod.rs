@@ -5,6 +5,7 @@ pub mod common;
 mod completions;
 pub mod exchange;
 mod framing;
+mod google;
 mod history;
 mod json;
 pub mod pure;
@@ -25,6 +26,10 @@ pub const FILES: &[VectorFile] = &[
     file("copilot-headers", pure::copilot),
     file("cost", pure::price),
     file("header-merge", pure::header_merge),
+    file("google-model-rules", google::model_rules),
+    file("google-request", google::request),
+    file("google-stream", google::stream),
+    file("google-vertex-request", google::request),
     file("openai-completions-request", completions::request),
     file("openai-completions-stream", completions::stream),
     file("openai-responses-request", responses::request),
