@@ -13,6 +13,14 @@ use tau_core::provider::{self, ModelRequest, RequestOptions};
 use tau_tests::compare::same;
 use tau_tests::messages::read;
 
+const APIS: &[&str] = &[
+    "anthropic-messages",
+    "google-generative-ai",
+    "mistral-conversations",
+    "openai-completions",
+    "openai-responses",
+];
+
 /// Builds a request of every protocol we speak (or for the model of `model.json`) from `{"messages": […]}` and checks
 /// it; 0 for other files.
 pub fn check(folder: &Path, case: &Value, bytes: &[u8]) -> Result<usize, String> {
@@ -28,7 +36,7 @@ pub fn check(folder: &Path, case: &Value, bytes: &[u8]) -> Result<usize, String>
         .flat_map(|reply| reply.content.iter().filter_map(Block::as_text))
         .collect();
     let mut checked = 0;
-    for api in ["anthropic-messages", "openai-completions", "openai-responses"] {
+    for &api in APIS {
         let Some(mut encoder) = provider::encoder(api) else { continue };
         let own = fs::read_to_string(folder.join("model.json")).ok();
         let own: Option<Value> = own.and_then(|text| serde_json::from_str(&text).ok());
@@ -80,8 +88,10 @@ pub fn check(folder: &Path, case: &Value, bytes: &[u8]) -> Result<usize, String>
 /// The model a request is for: of another provider than the history, unless the case names it.
 fn target(api: &str, own: Option<&Value>) -> Model {
     let text = |key: &str, other: &str| own.and_then(|own| own[key].as_str()).unwrap_or(other).to_owned();
+    // Newer models of Gemini name calls by id.
+    let id = if api == "google-generative-ai" { "gemini-3-pro" } else { "target" };
     Model {
-        id: text("id", "target"),
+        id: text("id", id),
         api: api.into(),
         provider: text("provider", "other"),
         base_url: "http://127.0.0.1:1".into(),
@@ -143,6 +153,20 @@ fn outline(body: &Value) -> Vec<Turn> {
             }
         }
     }
+    for content in body["contents"].as_array().into_iter().flatten() {
+        let role = if content["role"] == "model" { "assistant" } else { "user" };
+        let mut turn = Turn { role: role.into(), ..Turn::default() };
+        for part in content["parts"].as_array().into_iter().flatten() {
+            turn.texts.extend(part["text"].as_str().map(str::to_owned));
+            turn.calls.extend(part["functionCall"].get("id").map(text));
+            if let Some(result) = part.get("functionResponse") {
+                turn.results.push(text(&result["id"]));
+                let answer = result["response"].as_object().and_then(|answer| answer.values().next());
+                turn.texts.push(answer.map(text).unwrap_or_default());
+            }
+        }
+        turns.push(turn);
+    }
     for message in body["messages"].as_array().into_iter().flatten() {
         let mut turn = Turn { role: text(&message["role"]), ..Turn::default() };
         for call in message["tool_calls"].as_array().into_iter().flatten() {
@@ -177,7 +201,7 @@ fn outline(body: &Value) -> Vec<Turn> {
 
 /// What endpoints demand: ids unique and in their alphabet, each call answered once directly after it, no blank text.
 fn rules(api: &str, turns: &[Turn]) -> Result<(), String> {
-    let marks = if api == "anthropic-messages" { "_-" } else { "_-.:" };
+    let marks = if api == "openai-completions" { "_-.:" } else { "_-" };
     let mut seen = BTreeSet::new();
     let mut open: BTreeSet<&str> = BTreeSet::new();
     for turn in turns {

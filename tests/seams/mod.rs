@@ -1,6 +1,7 @@
 //! The pure seams of bug cases.
 
 mod edit;
+mod gemini;
 mod history;
 mod lines;
 mod recovery;

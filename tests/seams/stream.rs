@@ -1,5 +1,6 @@
 //! A response body and what its reply must be.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,22 +11,29 @@ use tau_core::model::Model;
 use tau_core::provider::{self, BodyEnd};
 use tau_tests::compare::same;
 
+use super::gemini;
+
 const HOST: &str = "models.example";
 
 /// Decodes a body whole, byte by byte, and at the offsets of `splits.json`; compares with `expect`.
 pub fn check(folder: &Path, case: &Value, body: &[u8]) -> Result<usize, String> {
     let text = String::from_utf8_lossy(body);
-    let apis: &[&str] = if text.contains("message_start") {
-        &["anthropic-messages"]
+    let bodies: Vec<(&str, Cow<'_, [u8]>)> = if text.contains("message_start") {
+        vec![("anthropic-messages", body.into())]
     } else if text.contains("\"response.") {
-        &["openai-responses"]
+        vec![("openai-responses", body.into())]
     } else if text.contains("chat.completion") || text.contains("data:") {
-        &["openai-completions"]
+        let gemini = gemini::body(&text).map(|body| ("google-generative-ai", body.into_bytes().into()));
+        let chat = ["openai-completions", "mistral-conversations"].map(|api| (api, body.into()));
+        chat.into_iter().chain(gemini).collect()
     } else {
-        &["anthropic-messages", "openai-completions"]
+        let all =
+            ["anthropic-messages", "openai-completions", "google-generative-ai", "mistral-conversations"];
+        all.map(|api| (api, body.into())).to_vec()
     };
     let mut checked = 0;
-    for api in apis {
+    for (api, body) in &bodies {
+        let body: &[u8] = body;
         let Some(encoder) = provider::encoder(api) else { continue };
         let base_url = format!("http://{HOST}/v1");
         let model = Arc::new(Model { id: "m".into(), api: (*api).into(), base_url, ..Model::default() });
@@ -40,7 +48,7 @@ pub fn check(folder: &Path, case: &Value, body: &[u8]) -> Result<usize, String> 
         if decode(&mut body.chunks(1)) != whole {
             return Err("byte by byte the outcome is another one".into());
         }
-        for at in splits(folder).into_iter().filter(|at| *at <= body.len()) {
+        for at in splits(folder).into_iter().chain(0..=body.len().min(4096)).filter(|at| *at <= body.len()) {
             let (head, tail) = body.split_at(at);
             if decode(&mut [head, tail].into_iter()) != whole {
                 return Err(format!("split at {at}, the outcome is another one"));
@@ -72,12 +80,17 @@ pub fn check_generated(folder: &Path, case: &Value) -> Result<usize, String> {
     let chunk = |delta: &Value, finish: &Value| json!({"object": "chat.completion.chunk", "choices": [{"delta": delta, "finish_reason": finish}]});
     let (begin, end) = (chunk(&json!({"content": text}), &Value::Null), chunk(&json!({}), &json!("stop")));
     let body = format!("data: {begin}\n\ndata: {end}\n\ndata: [DONE]\n\n");
-    let encoder = provider::encoder("openai-completions").ok_or("no encoder")?;
-    let mut decoder = encoder.decoder(&Arc::new(Model::default()), 1);
-    let mut events = Vec::new();
-    body.as_bytes().chunks(16 << 10).for_each(|piece| decoder.on_bytes(piece, &mut events));
-    decoder.on_end(BodyEnd::Complete, &mut events);
-    compare(&case["expect"], &decoder.take())?;
+    let gemini = gemini::body(&body).ok_or("no such body of Gemini")?;
+    for (api, body) in
+        [("openai-completions", &body), ("mistral-conversations", &body), ("google-generative-ai", &gemini)]
+    {
+        let Some(encoder) = provider::encoder(api) else { continue };
+        let mut decoder = encoder.decoder(&Arc::new(Model::default()), 1);
+        let mut events = Vec::new();
+        body.as_bytes().chunks(16 << 10).for_each(|piece| decoder.on_bytes(piece, &mut events));
+        decoder.on_end(BodyEnd::Complete, &mut events);
+        compare(&case["expect"], &decoder.take()).map_err(|why| format!("{api}: {why}"))?;
+    }
     Ok(1)
 }
 

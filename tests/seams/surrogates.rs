@@ -43,7 +43,9 @@ fn arguments(folder: &Path) -> Result<usize, String> {
     let text = "half \\ud83d end \\ud83d\\ude00";
     let chunk = |delta: Value| json!({"choices": [{"delta": delta, "finish_reason": "tool_calls"}]});
     let call = json!({"tool_calls": [{"id": "c", "function": {"name": "t", "arguments": arguments}}]});
-    decode("openai-completions", &[chunk(call), chunk(json!({"content": "@"}))], text)?;
+    let chat = [chunk(call), chunk(json!({"content": "@"}))];
+    let decode = |api: &str, events: &[Value]| decode(api, events, text, &arguments);
+    decode("openai-completions", &chat)?;
     let item =
         json!({"type": "function_call", "id": "fc", "call_id": "c", "name": "t", "arguments": arguments});
     let events = [
@@ -52,17 +54,24 @@ fn arguments(folder: &Path) -> Result<usize, String> {
         json!({"type": "response.output_text.delta", "output_index": 1, "delta": "@"}),
         json!({"type": "response.completed", "response": {"status": "completed"}}),
     ];
-    decode("openai-responses", &events, text)?;
-    Ok(2)
+    decode("openai-responses", &events)?;
+    let parts = |parts: Value| json!({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]});
+    let call = json!({"functionCall": {"id": "c", "name": "t", "args": "<args>"}});
+    decode("google-generative-ai", &[parts(json!([call])), parts(json!([{"text": "@"}]))])?;
+    Ok(3)
 }
 
-fn decode(api: &str, events: &[Value], text: &str) -> Result<(), String> {
+/// Decodes events in which `@` stands for a text, and `<args>` for arguments that are no text but JSON.
+fn decode(api: &str, events: &[Value], text: &str, arguments: &str) -> Result<(), String> {
     let encoder = provider::encoder(api).ok_or("no encoder")?;
     let model = Arc::new(Model { api: api.into(), ..Model::default() });
     let mut decoder = encoder.decoder(&model, 1);
     let mut out = Vec::new();
     for event in events {
-        let body = format!("data: {}\n\n", event.to_string().replace('@', text));
+        let body = format!(
+            "data: {}\n\n",
+            event.to_string().replace('@', text).replace("\"<args>\"", arguments.trim())
+        );
         decoder.on_bytes(body.as_bytes(), &mut out);
     }
     decoder.on_end(BodyEnd::Complete, &mut out);
