@@ -1,0 +1,121 @@
+//! What the documents show is what happens.
+
+#![allow(missing_docs)]
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use tau_core::compaction::cut::{Part, choose, settle};
+use tau_core::compaction::should_compact;
+use tau_core::prompt::templates;
+use tau_core::settings::{CompactionSettings, Scope, Source, load};
+use tau_core::skills::command::{self, Expansion};
+use tau_core::skills::disk::{Disk, Entry, EntryKind, ReadFault, Target};
+use tau_core::skills::scan_folder;
+
+const SKILLS: &str = include_str!("../docs/skills.md");
+const COMPACTION: &str = include_str!("../docs/compaction.md");
+
+/// The fenced blocks of a language.
+fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
+    let start = format!("```{language}\n");
+    document.split(start.as_str()).skip(1).map(|rest| rest.split("\n```").next().unwrap()).collect()
+}
+
+/// A folder with one file.
+struct One(&'static str, String);
+
+impl Disk for One {
+    fn list(&mut self, _: &str) -> Option<Vec<Entry>> {
+        Some(vec![Entry { name: self.0.into(), kind: EntryKind::File }])
+    }
+
+    fn follow(&mut self, _: &str) -> Target {
+        Target::File
+    }
+
+    fn read(&mut self, _: &str, _: usize) -> Result<String, ReadFault> {
+        Ok(self.1.clone())
+    }
+
+    fn real(&mut self, path: &str) -> Option<String> {
+        Some(path.into())
+    }
+}
+
+#[test]
+fn the_skill_of_the_document_is_one() {
+    let file = blocks(SKILLS, "markdown")[0];
+    let folder = "/home/ada/.pi/agent/skills/release";
+    let (skills, problems) = scan_folder(&mut One("SKILL.md", file.into()), folder);
+    assert!(problems.is_empty(), "{problems:?}");
+    assert_eq!((skills.len(), skills[0].name.as_str()), (1, "release"));
+    let mut read = |_: &str| Ok(file.to_owned());
+    let Expansion::Message(message) =
+        command::expand("/skill:release 1.4, without a tag", &skills, &mut read)
+    else {
+        panic!("the command of the document names no skill");
+    };
+    // The document shows the beginning of the body.
+    let (before, after) = blocks(SKILLS, "text")[0].split_once('…').unwrap();
+    assert!(message.starts_with(before.trim_end()) && message.ends_with(after), "{message}");
+}
+
+#[test]
+fn the_template_of_the_document_works() {
+    let template = templates::load("review.md", blocks(SKILLS, "markdown")[1]).unwrap().unwrap();
+    assert_eq!(template.argument_hint.as_deref(), Some("FILE [FOCUS]"));
+    let sent = templates::expand("/review src/parse.rs 'error messages'", &[template]).unwrap();
+    assert!(sent.starts_with("Review src/parse.rs. Look at error messages first"), "{sent}");
+}
+
+#[test]
+fn arguments_are_filled_in_as_the_table_says() {
+    let table = SKILLS.split("| in the template |").nth(1).unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let cell = |text: &str| text.trim().trim_matches('`').to_owned();
+    let mut count = 0;
+    for row in rows {
+        let cells: Vec<String> = row.trim_matches('|').split('|').map(cell).collect();
+        let [template, arguments, wanted] = &cells[..] else { panic!("{row}") };
+        let found = templates::substitute(template, &templates::split_arguments(arguments));
+        assert_eq!(&found, wanted, "{row}");
+        count += 1;
+    }
+    assert!(count > 10);
+}
+
+#[test]
+fn the_settings_of_the_document_count() {
+    let text = Ok(Some(blocks(COMPACTION, "json")[0]));
+    let (settings, faults) = load(&[Source { scope: Scope::Global, path: "settings.json", text }]);
+    assert!(faults.is_empty(), "{faults:?}");
+    assert_eq!(settings.compaction("any", "model"), Ok(CompactionSettings::default()));
+    let own = settings.compaction("local", "qwen3-coder").unwrap();
+    assert_eq!((own.reserve_tokens, own.keep_recent_tokens), (6000, 8000));
+    assert_eq!(settings.branch_summary().reserve_tokens, 16_384);
+}
+
+#[test]
+fn the_figures_of_the_document_are_right() {
+    let settings = CompactionSettings::default();
+    assert!(COMPACTION.contains("183616 tokens are not too many, 183617 are"));
+    assert!(!should_compact(183_616, 200_000, &settings) && should_compact(183_617, 200_000, &settings));
+    let example = blocks(COMPACTION, "text")[0];
+    let entries: Vec<(Part, u64)> = example
+        .split(", ")
+        .map(|entry| {
+            let (what, tokens) = entry.split_once(' ').unwrap();
+            let part = match what {
+                "user" => Part::Start,
+                "reply" => Part::Reply,
+                _ => Part::Bound,
+            };
+            (part, tokens.trim().parse().unwrap())
+        })
+        .collect();
+    let parts: Vec<Part> = entries.iter().map(|(part, _)| *part).collect();
+    let choice = choose(&parts, settings.keep_recent_tokens, |at| entries[at].1);
+    let cut = settle(&parts, choice.cut);
+    let kept: u64 = entries[cut.first_kept..].iter().map(|(_, tokens)| tokens).sum();
+    assert!(COMPACTION.contains("before the reply of 4000 behind it: 9000 tokens are kept"));
+    assert_eq!((entries[cut.first_kept].1, kept, cut.turn_start), (4000, 9000, Some(0)));
+}
