@@ -2,9 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::json;
+use tau_core::fault::{FaultKind, IoFault};
+use tau_core::input::Reply;
+use tau_core::message::{AssistantMessage, Block, Message, StopReason, ToolCall, ToolResultMessage, Usage};
 use tau_core::tools::{BUILTIN_NAMES, BuiltinOptions, builtins};
 use tau_tests::drive::Driven;
 
@@ -75,6 +79,11 @@ fn anthropic(event: serde_json::Value) -> String {
 
 /// Tests of one process share the counters: one test, one case after the other.
 #[test]
+fn budgets() {
+    a_delta_costs_one_allocation_and_its_own_length();
+    a_turn_costs_the_same_whatever_came_before();
+}
+
 fn a_delta_costs_one_allocation_and_its_own_length() {
     let anthropic_start = [
         anthropic(json!({"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 1, "output_tokens": 1}}})),
@@ -107,5 +116,64 @@ fn a_delta_costs_one_allocation_and_its_own_length() {
         let budget = 4 * delta + 64;
         let per_delta = bytes / n as u64;
         assert!(per_delta <= budget, "{name}: {per_delta} bytes per delta of {delta}, budget {budget}");
+    }
+}
+
+/// A question, a reply with a call, its result, an answer: of the model that is asked, or of another one, whose ids
+/// and signatures have to be rewritten.
+fn turn(n: usize, model: &str) -> [Message; 4] {
+    let reply = |content: Vec<Block>, stop_reason| {
+        Message::Assistant(AssistantMessage {
+            content,
+            api: "openai-completions".into(),
+            provider: "mock".into(),
+            model: model.into(),
+            stop_reason,
+            usage: Usage { input: 900, total_tokens: 900, ..Usage::default() },
+            timestamp: 2,
+            ..AssistantMessage::default()
+        })
+    };
+    let id = format!("call_{n}|item");
+    let call = ToolCall { id: id.clone(), name: "read".into(), ..ToolCall::default() };
+    let result = ToolResultMessage {
+        tool_call_id: id,
+        tool_name: "read".into(),
+        content: vec![Block::text("contents")],
+        ..ToolResultMessage::default()
+    };
+    [
+        Message::user(format!("question {n}"), Vec::new(), 1),
+        reply(vec![Block::ToolCall(call)], StopReason::ToolUse),
+        Message::ToolResult(result),
+        reply(vec![Block::text("an answer")], StopReason::Stop),
+    ]
+}
+
+/// Allocations of twenty more turns with so many before them; bytes that are not the request's own.
+fn more_turns(api: &str, model: &str, turns: usize) -> (u64, u64) {
+    let history = (0..turns).flat_map(|n| turn(n, model)).collect();
+    let mut driven = Driven::new(api, builtins(BUILTIN_NAMES, BuiltinOptions::default()), history);
+    let mut go = || {
+        // Aborted replies end a turn without a word of the protocol.
+        driven.reply(Reply::Failed(IoFault::new(FaultKind::Cancelled, "")));
+        driven.drain();
+        driven.request.body = Arc::default();
+        driven.prompt("and more");
+    };
+    // The first grow buffers to twice their size.
+    (0..3).for_each(|_| go());
+    measure(|| (0..20).for_each(|_| go()))
+}
+
+fn a_turn_costs_the_same_whatever_came_before() {
+    for api in ["openai-completions", "anthropic-messages"] {
+        for model in ["m1", "another"] {
+            let [few, many] = [10, 1000].map(|turns| more_turns(api, model, turns));
+            let name = format!("{api}, history of {model}: {few:?} after 10 turns, {many:?} after 1000");
+            println!("{name}");
+            // A list that happens to be full may grow; a copy of a list of all messages in each turn is far more.
+            assert!(many.0 <= few.0 + few.0 / 50 && many.1 <= few.1 + few.1 / 4, "{name}");
+        }
     }
 }

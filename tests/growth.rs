@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -119,8 +120,8 @@ fn turn(n: usize) -> [Message; 2] {
     [Message::user(format!("question {n}"), Vec::new(), 1), Message::Assistant(reply)]
 }
 
-/// Cost of one more turn, from the answer to the next request, with so many turns before it.
-fn one_more(turns: usize) -> Duration {
+/// Cost of twenty more turns, each from the answer to the next request, with so many turns before them.
+fn more_turns(turns: usize) -> Duration {
     let mut driven = driven((0..turns).flat_map(turn).collect());
     let mut go = |text_of_prompt: &str| {
         text(&mut driven, "an answer");
@@ -129,6 +130,8 @@ fn one_more(turns: usize) -> Duration {
         let usage = json!({"prompt_tokens": 900, "completion_tokens": 3, "total_tokens": 903});
         driven.chunk(format!("data: {}\n\n", json!({"choices": [], "usage": usage})).into_bytes());
         driven.end();
+        // As after sending: the buffer goes back to the encoder.
+        driven.request.body = Arc::default();
         driven.prompt(text_of_prompt);
     };
     // The first grows buffers.
@@ -138,8 +141,12 @@ fn one_more(turns: usize) -> Duration {
 
 #[test]
 fn a_turn() {
-    let [few, many] = [10, 1000].map(|turns| best(|| one_more(turns)));
+    let [few, many] = [10, 1000].map(|turns| best(|| more_turns(turns)));
     println!("20 turns: {few:?} after 10, {many:?} after 1000");
-    // Each message is looked at in every turn, but not encoded, which would cost about a hundred times as much here.
-    assert!(many <= few * 20, "20 turns cost {few:?} after 10 turns, {many:?} after 1000");
+    // What is the same as last time is found by a walk over addresses, which is slow without optimisation.
+    let limit = if cfg!(debug_assertions) { 3.0 } else { 1.3 };
+    assert!(
+        many.as_secs_f64() <= few.as_secs_f64() * limit,
+        "20 turns cost {few:?} after 10 turns, {many:?} after 1000"
+    );
 }

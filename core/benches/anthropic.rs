@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use tau_core::convert::{Memo, Target, prepare, sanitize_id};
+use tau_core::convert::{Target, prepare, sanitize_id};
 use tau_core::message::{
     AssistantMessage, Block, Message, TextBlock, ThinkingBlock, ToolCall, ToolResultMessage,
 };
@@ -173,10 +173,7 @@ fn converting(c: &mut Criterion) {
     let target = Target { provider: "p", api: API, model: "m", images: false, ids: Some(&ids), max_id: 64 };
     for provider in ["p", "foreign"] {
         let list = history(1000, provider);
-        let mut memo = Memo::default();
-        group.bench_function(format!("prepare/{provider}"), |b| {
-            b.iter(|| prepare(&list, &target, 1, &mut memo).len())
-        });
+        group.bench_function(format!("prepare/{provider}"), |b| b.iter(|| prepare(&list, &target, 1).len()));
         group.bench_function(format!("estimate/{provider}"), |b| b.iter(|| tokens::context_usage(&list)));
     }
     group.finish();

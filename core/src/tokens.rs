@@ -216,18 +216,44 @@ pub mod request {
     /// The list estimate: a usage counts only when no earlier message is younger than its reply.
     #[must_use]
     pub fn context_usage(messages: &[Arc<Message>]) -> ContextUsage {
-        let mut newest = i64::MIN;
-        let mut anchor = None;
-        for (at, message) in messages.iter().enumerate() {
+        let mut meter = Meter::default();
+        messages.iter().for_each(|message| meter.read(message));
+        meter.usage(messages)
+    }
+
+    /// The list estimate of a list that grows: each message is counted at most once, and none before the last usage.
+    #[derive(Debug, Default)]
+    pub struct Meter {
+        read: usize,
+        newest: Option<i64>,
+        /// The reply whose usage counts: its index and what it says.
+        anchor: Option<(usize, u64)>,
+        /// Messages whose tokens are in `trailing`, or before the anchor.
+        counted: usize,
+        trailing: u64,
+    }
+
+    impl Meter {
+        /// Takes in the next message.
+        pub fn read(&mut self, message: &Message) {
+            let at = self.read;
+            self.read += 1;
             if let Some(used) = message.as_assistant().and_then(usable)
-                && message.timestamp() >= newest
+                && self.newest.is_none_or(|newest| message.timestamp() >= newest)
             {
-                anchor = Some((at, used));
+                self.anchor = Some((at, used));
+                (self.counted, self.trailing) = (self.read, 0);
             }
-            newest = newest.max(message.timestamp());
+            self.newest = self.newest.max(Some(message.timestamp()));
         }
-        let after = anchor.map_or(0, |(at, _)| at + 1);
-        ContextUsage::new(anchor, messages.iter().skip(after).map(|message| message_tokens(message)).sum())
+
+        /// The estimate. `messages` are all that were read.
+        pub fn usage(&mut self, messages: &[Arc<Message>]) -> ContextUsage {
+            let more = messages.get(self.counted..).unwrap_or_default();
+            self.trailing += more.iter().map(|message| message_tokens(message)).sum::<u64>();
+            self.counted = self.counted.max(messages.len());
+            ContextUsage::new(self.anchor, self.trailing)
+        }
     }
 }
 

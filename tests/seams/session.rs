@@ -68,7 +68,7 @@ fn sendable(session: &Session) -> Result<(), String> {
     let mut memo = Memo::default();
     let public = convert::to_llm(&session.context().messages, &mut memo);
     let mut open_calls: Vec<String> = Vec::new();
-    for message in convert::prepare(&public, &target, 0, &mut Memo::default()) {
+    for message in convert::prepare(&public, &target, 0) {
         match &*message {
             Message::Assistant(reply) => {
                 open_calls = reply.tool_calls().map(|call| call.id.clone()).collect()

@@ -10,13 +10,66 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use hashbrown::HashMap;
+
 use crate::convert::wire_id;
 use crate::message::{AssistantMessage, Message};
 
 /// Longest id that gets a number behind it: protocols take 64 characters, and longer ones are no counters.
 const MAX_NUMBERED: usize = 52;
 
-/// Names of the calls of the reply under way, by their place in it. One look at the transcript per call.
+/// Ids of the calls of a transcript, read message by message as it grows, and only once somebody asks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TakenIds {
+    /// Messages that were read.
+    read: usize,
+    bases: HashMap<String, Taken>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    /// A call has this very id.
+    itself: bool,
+    /// Highest number behind it, as in `call_0_2`.
+    number: u32,
+}
+
+impl TakenIds {
+    /// Takes in what the transcript has grown by.
+    pub(super) fn update(&mut self, context: &[Arc<Message>]) {
+        let more = context.get(self.read..).unwrap_or_default();
+        let replies = more.iter().filter_map(|message| message.as_assistant());
+        for call in replies.flat_map(AssistantMessage::tool_calls) {
+            let id = wire_id(&call.id);
+            self.bases.entry_ref(id).or_default().itself = true;
+            if let Some((base, number)) = numbered(id) {
+                let taken = self.bases.entry_ref(base).or_default();
+                taken.number = taken.number.max(number);
+            }
+        }
+        self.read = context.len();
+    }
+
+    /// What is known of `base`, and of the `others` besides.
+    fn find<'a>(&self, base: &str, others: impl Iterator<Item = &'a str>) -> Taken {
+        let mut taken = self.bases.get(base).copied().unwrap_or_default();
+        for id in others.map(wire_id) {
+            taken.itself |= id == base;
+            if let Some((_, number)) = numbered(id).filter(|(other, _)| *other == base) {
+                taken.number = taken.number.max(number);
+            }
+        }
+        taken
+    }
+}
+
+/// An id that ends in `_` and a number.
+fn numbered(id: &str) -> Option<(&str, u32)> {
+    let (base, number) = id.rsplit_once('_')?;
+    Some((base, number.parse().ok()?))
+}
+
+/// Names of the calls of the reply under way, by their place in it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallIds {
     named: Vec<Named>,
@@ -32,41 +85,37 @@ struct Named {
 
 impl CallIds {
     /// The id for the call at `index` that the server calls `given`; the same answer every time.
-    pub(super) fn name(&mut self, index: usize, given: &str, context: &[Arc<Message>]) -> String {
+    pub(super) fn name(
+        &mut self,
+        index: usize,
+        given: &str,
+        taken: &mut TakenIds,
+        context: &[Arc<Message>],
+    ) -> String {
         if let Some(known) = self.named.iter().find(|n| n.index == index && n.given == given) {
             return known.id.clone();
         }
+        taken.update(context);
         let others = self.named.iter().filter(|n| n.index != index).map(|n| n.id.as_str());
-        let id = free(given, calls_of(context).chain(others));
+        let id = free(given, |base| taken.find(base, others));
         self.named.retain(|n| n.index != index);
         self.named.push(Named { index, given: given.to_owned(), id: id.clone() });
         id
     }
 }
 
-fn calls_of(context: &[Arc<Message>]) -> impl Iterator<Item = &str> {
-    let replies = context.iter().filter_map(|message| message.as_assistant());
-    replies.flat_map(AssistantMessage::tool_calls).map(|call| call.id.as_str())
-}
-
 /// `given` if nobody has it, else with the next number behind what protocols see of it.
-fn free<'a>(given: &str, taken: impl Iterator<Item = &'a str>) -> String {
+fn free(given: &str, taken: impl FnOnce(&str) -> Taken) -> String {
     let base = match wire_id(given) {
         "" => "call",
         base => base,
     };
-    let (mut is_taken, mut highest) = (given.is_empty(), 1_u64);
-    for id in taken.map(wire_id) {
-        let Some(rest) = id.strip_prefix(base) else { continue };
-        is_taken |= rest.is_empty();
-        let number = rest.strip_prefix('_').and_then(|n| n.parse::<u32>().ok());
-        highest = highest.max(number.map_or(1, u64::from));
-    }
-    if !is_taken || base.len() > MAX_NUMBERED {
+    let taken = taken(base);
+    if !(given.is_empty() || taken.itself) || base.len() > MAX_NUMBERED {
         return given.to_owned();
     }
     let tail = given.split_once('|').map_or("", |(call, _)| given.get(call.len()..).unwrap_or_default());
-    format!("{base}_{}{tail}", highest + 1)
+    format!("{base}_{}{tail}", u64::from(taken.number.max(1)) + 1)
 }
 
 #[cfg(test)]
@@ -84,28 +133,39 @@ mod tests {
     fn ids_in_use_get_the_next_number() {
         let context = [reply(&["call_0", "call_1"]), reply(&["call_0_2", "x|item"])];
         let mut ids = CallIds::default();
-        assert_eq!(ids.name(0, "call_0", &context), "call_0_3");
-        assert_eq!(ids.name(0, "call_0", &context), "call_0_3");
-        assert_eq!(ids.name(1, "call_0", &context), "call_0_4");
-        assert_eq!(ids.name(2, "call_1", &context), "call_1_2");
-        assert_eq!(ids.name(3, "call_2", &context), "call_2");
-        assert_eq!(ids.name(4, "x|other", &context), "x_2|other");
-        assert_eq!(ids.name(5, "", &context), "call_3");
+        let mut taken = TakenIds::default();
+        assert_eq!(ids.name(0, "call_0", &mut taken, &context), "call_0_3");
+        assert_eq!(ids.name(0, "call_0", &mut taken, &context), "call_0_3");
+        assert_eq!(ids.name(1, "call_0", &mut taken, &context), "call_0_4");
+        assert_eq!(ids.name(2, "call_1", &mut taken, &context), "call_1_2");
+        assert_eq!(ids.name(3, "call_2", &mut taken, &context), "call_2");
+        assert_eq!(ids.name(4, "x|other", &mut taken, &context), "x_2|other");
+        assert_eq!(ids.name(5, "", &mut taken, &context), "call_3");
         let long = "x".repeat(60);
-        assert_eq!(ids.name(6, &long, &[reply(&[&long])]), long);
+        assert_eq!(ids.name(6, &long, &mut TakenIds::default(), &[reply(&[&long])]), long);
+    }
+
+    #[test]
+    fn a_transcript_that_grows_is_read_on() {
+        let mut context = alloc::vec![reply(&["call_0"])];
+        let mut taken = TakenIds::default();
+        assert_eq!(CallIds::default().name(0, "call_0", &mut taken, &context), "call_0_2");
+        context.push(reply(&["call_0_2", "call_0_007", "call_0__9", "call_0_x"]));
+        assert_eq!(CallIds::default().name(0, "call_0", &mut taken, &context), "call_0_8");
+        assert_eq!(CallIds::default().name(0, "call_0_", &mut taken, &context), "call_0_");
     }
 
     #[test]
     fn an_id_that_comes_late_replaces_the_empty_one() {
-        let mut ids = CallIds::default();
-        assert_eq!(ids.name(0, "", &[]), "call_2");
-        assert_eq!(ids.name(0, "call_2", &[]), "call_2");
+        let (mut ids, mut taken) = (CallIds::default(), TakenIds::default());
+        assert_eq!(ids.name(0, "", &mut taken, &[]), "call_2");
+        assert_eq!(ids.name(0, "call_2", &mut taken, &[]), "call_2");
     }
 
     #[test]
     fn a_server_that_counts_anew_in_every_reply_gets_all_results() {
         use super::super::{Agent, AgentConfig, Out};
-        use crate::convert::{Memo, Target, prepare};
+        use crate::convert::{Target, prepare};
         use crate::message::StopReason;
         use crate::now::Now;
 
@@ -127,7 +187,7 @@ mod tests {
         }
         while agent.poll(now).is_some() {}
         let target = Target { provider: "", api: "", model: "", images: true, ids: None, max_id: 64 };
-        let sent = prepare(agent.context(), &target, 9, &mut Memo::default());
+        let sent = prepare(agent.context(), &target, 9);
         let results = sent.iter().filter(|m| matches!(***m, Message::ToolResult(_)));
         assert_eq!(results.count(), 6);
         assert_eq!(sent.len(), agent.context().len());

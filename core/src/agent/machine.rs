@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::batch::Batch;
-use super::call_ids::CallIds;
+use super::call_ids::{CallIds, TakenIds};
 use super::declare::{Declared, declaration};
 use super::hooks::{HookCall, HookReply, HookSet, TurnChange, TurnDecision};
 use super::queue::Queue;
@@ -76,6 +76,9 @@ pub struct Agent {
     pub(super) model: Arc<Model>,
     pub(super) thinking: ThinkingLevel,
     pub(super) context: Vec<Arc<Message>>,
+    /// Those of the transcript, so that what they say can be told without a walk through all of it.
+    systems: Vec<Arc<Message>>,
+    pub(super) taken_ids: TakenIds,
     tools: Vec<Arc<Tool>>,
     declarations: Vec<Value>,
     declared: Declared,
@@ -98,6 +101,8 @@ impl Agent {
             model,
             thinking,
             context: Vec::new(),
+            systems: Vec::new(),
+            taken_ids: TakenIds::default(),
             tools: Vec::new(),
             declarations: Vec::new(),
             declared: Declared::default(),
@@ -112,6 +117,8 @@ impl Agent {
     /// Replaces the transcript.
     pub fn set_context(&mut self, context: Vec<Arc<Message>>) {
         self.declared = Declared::replay(context.iter().map(|m| &**m));
+        self.systems = context.iter().filter(|m| matches!(***m, Message::System(_))).cloned().collect();
+        self.taken_ids = TakenIds::default();
         self.context = context;
         self.undeclared = true;
     }
@@ -121,6 +128,7 @@ impl Agent {
         if let Message::System(system) = &*message {
             self.declared.apply(system);
             self.undeclared = true;
+            self.systems.push(message.clone());
         }
         self.context.push(message);
     }
@@ -153,6 +161,12 @@ impl Agent {
     #[must_use]
     pub fn context(&self) -> &[Arc<Message>] {
         &self.context
+    }
+
+    /// The system messages of the transcript.
+    #[must_use]
+    pub fn systems(&self) -> &[Arc<Message>] {
+        &self.systems
     }
 
     /// The tools.

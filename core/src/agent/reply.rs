@@ -40,10 +40,10 @@ impl Agent {
             // The id of a call may still be on its way when it begins.
             MessageUpdate::ToolCallStart { id, .. } if id.is_empty() => {}
             MessageUpdate::ToolCallStart { index, id, .. } => {
-                *id = run.call_ids.name(*index, id, &self.context);
+                *id = run.call_ids.name(*index, id, &mut self.taken_ids, &self.context);
             }
             MessageUpdate::ToolCallEnd { index, call } => {
-                call.id = run.call_ids.name(*index, &call.id, &self.context);
+                call.id = run.call_ids.name(*index, &call.id, &mut self.taken_ids, &self.context);
             }
             _ => {}
         }
@@ -56,7 +56,7 @@ impl Agent {
         message.thinking_level = Some(self.thinking);
         for (index, block) in message.content.iter_mut().enumerate() {
             if let Block::ToolCall(call) = block {
-                call.id = run.call_ids.name(index, &call.id, &self.context);
+                call.id = run.call_ids.name(index, &call.id, &mut self.taken_ids, &self.context);
             }
         }
         if message.stop_reason == StopReason::Pending {

@@ -32,8 +32,7 @@ pub fn after_reply(tree: &Tree, context: &Context, reply: Slot, estimator: &mut 
     if is_stale(tree, reply) {
         return None;
     }
-    let edited = context.entries.iter().any(|entry| kind(tree, entry.slot).is_some_and(is_edit));
-    if edited {
+    if context.edited {
         return Some(projected(tree, context, estimator).tokens);
     }
     if let Some(own) = own_usage(tree, reply) {

@@ -1,31 +1,31 @@
 //! From stored messages to what one model may be sent, without touching what is stored.
 //!
-//! Order of the passes (spec 10 §4.3, spec 30 §1.1): [`to_llm`] turns host messages into the public roles,
-//! [`transform`] adapts the history to the target model, [`repair`] is the last pass that makes every request
-//! sendable (D19), [`fold`] replays system messages into one prompt and one tool list. Encoders call [`prepare`],
-//! which is transform and repair together.
+//! Order of the passes (spec 10 §4.3, spec 30 §1.1): [`to_llm`] turns host messages into the public roles, [`transform`]
+//! adapts the history to the target model, repair is the last pass that makes every request sendable (D19), [`fold`]
+//! replays system messages into one prompt and one tool list.
 //!
-//! A message that needs no change keeps its `Arc`; one that does is rewritten once and remembered in a [`Memo`],
-//! so that a request costs pointer comparisons for everything it shares with the request before.
+//! A history grows at its end, turn by turn. [`Public`] (first pass) and [`History`] (the others; one per encoder) keep
+//! what they made, so that a request converts only what is new; what has to be read again finds the messages it
+//! rewrote in a [`Memo`]. A message that needs no change keeps its `Arc`.
 
 mod call_id;
 mod fold;
+mod history;
 mod memo;
+mod prefix;
+mod public;
 mod repair;
 mod to_llm;
 mod transform;
 
 pub use call_id::{sanitize_id, short_hash, wire_id};
 pub use fold::{Fold, ToolChanges, fold, tool_changes, tool_name};
+pub use history::{History, prepare};
 pub use memo::Memo;
-pub use repair::repair;
-pub use to_llm::{block_images, to_llm};
+pub(crate) use prefix::common;
+pub use public::Public;
+pub use to_llm::to_llm;
 pub use transform::{IdRule, Target, transform};
-
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-
-use crate::message::Message;
 
 /// Stands for images of a user when the model takes none.
 pub const IMAGE_OMITTED: &str = "[image left out: this model does not take images]";
@@ -39,18 +39,3 @@ pub const SEE_IMAGE: &str = "(the result is the attached image)";
 pub const NO_TOOL_OUTPUT: &str = "(no output)";
 /// Answer to a call that has no recorded result (D25).
 pub const NO_RESULT: &str = "No result was recorded: the call was interrupted and its outcome is unknown.";
-
-/// The messages to encode for `target`: adapted to it and repaired. `now_ms` is stamped on results made here.
-#[must_use]
-pub fn prepare(
-    messages: &[Arc<Message>],
-    target: &Target<'_>,
-    now_ms: i64,
-    memo: &mut Memo,
-) -> Vec<Arc<Message>> {
-    memo.begin(target);
-    let adapted = transform::adapt(messages, target, now_ms, memo);
-    let repaired = repair::pair(&adapted, now_ms, memo);
-    memo.end();
-    repaired
-}

@@ -9,8 +9,9 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::hash::BuildHasher;
 
-use hashbrown::HashMap;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::NO_TOOL_OUTPUT;
 use super::memo::{Memo, Pass};
@@ -18,39 +19,88 @@ use super::transform::{answer_to, is_made_up, shell_of};
 use super::wire_id;
 use crate::message::{AssistantMessage, Block, Content, Message, ToolResultMessage, UserMessage};
 
-/// The repaired list. `now_ms` is stamped on made-up results.
-#[must_use]
-pub fn repair(messages: &[Arc<Message>], now_ms: i64, memo: &mut Memo) -> Vec<Arc<Message>> {
-    memo.next_round();
-    let repaired = pair(messages, now_ms, memo);
-    memo.end();
-    repaired
+/// A list and its repaired form, which both grow at their end.
+#[derive(Debug, Default)]
+pub(super) struct Repair {
+    messages: Vec<Arc<Message>>,
+    book: CallBook,
+    /// Length of the repaired list before each message.
+    starts: Vec<usize>,
+    repaired: Vec<Arc<Message>>,
 }
 
-pub(super) fn pair(messages: &[Arc<Message>], now_ms: i64, memo: &mut Memo) -> Vec<Arc<Message>> {
-    let book = CallBook::read(messages);
-    let mut out = Vec::with_capacity(messages.len());
-    for (at, message) in messages.iter().enumerate() {
+impl Repair {
+    pub(super) fn repaired(&self) -> &[Arc<Message>] {
+        &self.repaired
+    }
+
+    pub(super) fn into_repaired(self) -> Vec<Arc<Message>> {
+        self.repaired
+    }
+
+    /// Whether there is a call; with it its result.
+    pub(super) fn has_calls(&self) -> bool {
+        !self.book.calls.is_empty()
+    }
+
+    /// Forgets everything but the capacity of the lists.
+    pub(super) fn clear(&mut self) {
+        self.messages.clear();
+        self.book.calls.clear();
+        self.starts.clear();
+        self.repaired.clear();
+    }
+
+    /// Takes in further messages. What was repaired before is looked at again only from the earliest reply on that
+    /// gets a result now. `now_ms` is stamped on made-up results.
+    pub(super) fn extend(
+        &mut self,
+        more: impl IntoIterator<Item = Arc<Message>>,
+        now_ms: i64,
+        memo: &mut Memo,
+    ) {
+        let mut from = self.messages.len();
+        for message in more {
+            self.messages.push(message);
+            if let Some(reply) = self.book.read_last(&self.messages) {
+                from = from.min(reply);
+            }
+        }
+        if let Some(start) = self.starts.get(from) {
+            self.repaired.truncate(*start);
+            self.starts.truncate(from);
+        }
+        for at in from..self.messages.len() {
+            self.starts.push(self.repaired.len());
+            self.push_repaired(at, now_ms, memo);
+        }
+    }
+
+    fn push_repaired(&mut self, at: usize, now_ms: i64, memo: &mut Memo) {
+        let Some(message) = self.messages.get(at) else { return };
         match &**message {
             Message::Assistant(reply) => {
-                let Some(repaired) = repair_reply(message, reply, at, &book, memo) else { continue };
-                out.push(Arc::clone(&repaired));
-                push_results(&mut out, &repaired, messages, &book, now_ms, memo);
+                let book = Page { book: &self.book, messages: &self.messages };
+                let Some(repaired) = repair_reply(message, reply, at, book, memo) else { return };
+                self.repaired.push(Arc::clone(&repaired));
+                push_results(&mut self.repaired, &repaired, book, now_ms, memo);
             }
             // Placed behind their calls.
             Message::ToolResult(_) => {}
-            Message::User(user) => out.extend(repair_user(message, user, memo)),
-            _ => out.push(Arc::clone(message)),
+            Message::User(user) => self.repaired.extend(repair_user(message, user, memo)),
+            _ => self.repaired.push(Arc::clone(message)),
         }
     }
-    out
 }
 
-/// Where each call stands and which result answers it, as indexes into the list.
-struct CallBook<'a> {
-    calls: HashMap<&'a str, CallPlace>,
+/// Where each call stands and which result answers it, as indexes into the list. Ids stay where they are.
+#[derive(Debug, Default)]
+struct CallBook {
+    calls: HashTable<CallPlace>,
+    hasher: DefaultHashBuilder,
 }
 
+#[derive(Clone, Copy, Debug)]
 struct CallPlace {
     reply: usize,
     /// Position of the block, so that a copy inside the same reply goes as well.
@@ -58,42 +108,78 @@ struct CallPlace {
     result: Option<usize>,
 }
 
-impl<'a> CallBook<'a> {
-    fn read(messages: &'a [Arc<Message>]) -> Self {
-        let mut calls: HashMap<&str, CallPlace> = HashMap::new();
-        let made_up = |at: usize| match messages.get(at).map(|m| &**m) {
-            Some(Message::ToolResult(result)) => is_made_up(result),
-            _ => false,
-        };
-        for (at, message) in messages.iter().enumerate() {
-            match &**message {
-                Message::Assistant(reply) => {
-                    for (block, content) in reply.content.iter().enumerate() {
-                        if let Block::ToolCall(call) = content {
-                            let place = CallPlace { reply: at, block, result: None };
-                            calls.entry(wire_id(&call.id)).or_insert(place);
-                        }
+impl CallBook {
+    /// Reads the last message. The reply that has another result now, if there is one.
+    fn read_last(&mut self, messages: &[Arc<Message>]) -> Option<usize> {
+        let at = messages.len().checked_sub(1)?;
+        match &**messages.last()? {
+            Message::Assistant(reply) => {
+                for (block, content) in reply.content.iter().enumerate() {
+                    if let Block::ToolCall(call) = content {
+                        self.note(&call.id, CallPlace { reply: at, block, result: None }, messages);
                     }
                 }
-                Message::ToolResult(result) => {
-                    if let Some(place) = calls.get_mut(wire_id(&result.tool_call_id))
-                        && place.result.is_none_or(made_up)
-                    {
-                        place.result = Some(at);
-                    }
-                }
-                _ => {}
+                None
             }
+            Message::ToolResult(result) => {
+                let id = wire_id(&result.tool_call_id);
+                let hash = self.hasher.hash_one(id);
+                let place = self.calls.find_mut(hash, |place| place.id(messages) == id)?;
+                let made_up = |at: usize| match messages.get(at).map(|m| &**m) {
+                    Some(Message::ToolResult(result)) => is_made_up(result),
+                    _ => false,
+                };
+                if !place.result.is_none_or(made_up) {
+                    return None;
+                }
+                place.result = Some(at);
+                Some(place.reply)
+            }
+            _ => None,
         }
-        Self { calls }
     }
 
-    fn is_first(&self, id: &str, reply: usize, block: usize) -> bool {
-        self.calls.get(wire_id(id)).is_some_and(|place| place.reply == reply && place.block == block)
+    /// Notes a call unless its id is known.
+    fn note(&mut self, id: &str, new: CallPlace, messages: &[Arc<Message>]) {
+        let (hasher, id) = (&self.hasher, wire_id(id));
+        let same = |place: &CallPlace| place.id(messages) == id;
+        self.calls
+            .entry(hasher.hash_one(id), same, |place| hasher.hash_one(place.id(messages)))
+            .or_insert(new);
+    }
+}
+
+impl CallPlace {
+    /// What protocols see of the id of the call.
+    fn id<'a>(&self, messages: &'a [Arc<Message>]) -> &'a str {
+        let reply = messages.get(self.reply).and_then(|message| message.as_assistant());
+        match reply.and_then(|reply| reply.content.get(self.block)) {
+            Some(Block::ToolCall(call)) => wire_id(&call.id),
+            _ => "",
+        }
+    }
+}
+
+/// The book together with the list it is about.
+#[derive(Clone, Copy)]
+struct Page<'a> {
+    book: &'a CallBook,
+    messages: &'a [Arc<Message>],
+}
+
+impl Page<'_> {
+    fn place(self, id: &str) -> Option<CallPlace> {
+        let id = wire_id(id);
+        let hash = self.book.hasher.hash_one(id);
+        self.book.calls.find(hash, |place| place.id(self.messages) == id).copied()
     }
 
-    fn result(&self, id: &str) -> Option<usize> {
-        self.calls.get(wire_id(id)).and_then(|place| place.result)
+    fn is_first(self, id: &str, reply: usize, block: usize) -> bool {
+        self.place(id).is_some_and(|place| place.reply == reply && place.block == block)
+    }
+
+    fn result(self, id: &str) -> Option<usize> {
+        self.place(id)?.result
     }
 }
 
@@ -102,7 +188,7 @@ fn repair_reply(
     message: &Arc<Message>,
     reply: &AssistantMessage,
     at: usize,
-    book: &CallBook<'_>,
+    book: Page<'_>,
     memo: &mut Memo,
 ) -> Option<Arc<Message>> {
     let blocks = || reply.content.iter().enumerate();
@@ -150,15 +236,14 @@ fn says_nothing(block: &Block) -> bool {
 fn push_results(
     out: &mut Vec<Arc<Message>>,
     reply: &Arc<Message>,
-    messages: &[Arc<Message>],
-    book: &CallBook<'_>,
+    book: Page<'_>,
     now_ms: i64,
     memo: &mut Memo,
 ) {
     let calls = || reply.as_assistant().into_iter().flat_map(AssistantMessage::tool_calls);
     let mut found: Vec<usize> = calls().filter_map(|call| book.result(&call.id)).collect();
     found.sort_unstable();
-    for message in found.into_iter().filter_map(|at| messages.get(at)) {
+    for message in found.into_iter().filter_map(|at| book.messages.get(at)) {
         if let Message::ToolResult(result) = &**message {
             out.push(repair_result(message, result, memo));
         }
@@ -216,7 +301,7 @@ mod tests {
     use alloc::format;
     use alloc::string::String;
 
-    use super::super::{NO_RESULT, Target, prepare};
+    use super::super::{History, NO_RESULT, Target, prepare};
     use super::*;
     use crate::message::{TextBlock, ToolCall};
 
@@ -265,7 +350,7 @@ mod tests {
     }
 
     fn prepared(list: &[Arc<Message>]) -> Vec<String> {
-        outline(&prepare(list, &TARGET, 9, &mut Memo::default()))
+        outline(&prepare(list, &TARGET, 9))
     }
 
     #[test]
@@ -314,18 +399,24 @@ mod tests {
     #[test]
     fn what_is_in_order_keeps_its_arcs_and_so_do_repeated_repairs() {
         let list = [user("go"), reply(&["1"], "t"), result("1", "x"), reply(&[], "done")];
-        let repaired = repair(&list, 9, &mut Memo::default());
+        let repaired = prepare(&list, &TARGET, 9);
         assert!(list.iter().zip(&repaired).all(|(a, b)| Arc::ptr_eq(a, b)));
         assert_eq!(list.len(), repaired.len());
 
-        let mut list =
-            alloc::vec![reply(&["1", "2"], " "), result("1", ""), user("a"), reply(&["1", "3"], "")];
-        let mut memo = Memo::default();
-        let first = prepare(&list, &TARGET, 9, &mut memo);
+        let repairs = [reply(&["1", "2"], " "), result("1", ""), user("a"), reply(&["1", "3"], "")];
+        let mut list: Vec<_> = core::iter::once(user("go")).chain(repairs).collect();
+        let mut history = History::default();
+        history.update(&list, &TARGET, 9);
+        let first = history.messages().to_vec();
         list.push(user("more"));
-        let second = prepare(&list, &TARGET, 10, &mut memo);
-        assert_eq!(second.len(), first.len() + 1);
-        assert!(first.iter().zip(&second).all(|(a, b)| Arc::ptr_eq(a, b)));
+        history.update(&list, &TARGET, 10);
+        assert_eq!(history.messages().len(), first.len() + 1);
+        assert!(first.iter().zip(history.messages()).all(|(a, b)| Arc::ptr_eq(a, b)));
+        // Also when everything has to be read again.
+        list.remove(0);
+        history.update(&list, &TARGET, 11);
+        assert_eq!(history.messages().len(), first.len());
+        assert!(first.iter().skip(1).zip(history.messages()).all(|(a, b)| Arc::ptr_eq(a, b)));
     }
 
     #[test]
@@ -335,7 +426,7 @@ mod tests {
         let list = [reply(&[&a, &b], ""), result(&b, "B"), result(&a, "A")];
         let rule = |id: &str, _: &AssistantMessage| crate::convert::sanitize_id(id, 64).into_owned();
         let target = Target { model: "other", ids: Some(&rule), ..TARGET };
-        let made = prepare(&list, &target, 9, &mut Memo::default());
+        let made = prepare(&list, &target, 9);
         let Some(Message::Assistant(first)) = made.first().map(|m| &**m) else { panic!("no reply") };
         let ids: Vec<&str> = first.tool_calls().map(|call| call.id.as_str()).collect();
         let [a, b] = *ids else { panic!("not two calls: {ids:?}") };

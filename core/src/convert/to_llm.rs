@@ -5,9 +5,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::IMAGE_BLOCKED;
 use super::memo::{Memo, Pass};
-use super::transform::without_images;
 use crate::message::{BashExecution, Block, Content, CustomMessage, Message, UserMessage};
 
 const BRANCH_INTRO: &str =
@@ -25,7 +23,8 @@ pub fn to_llm(messages: &[Arc<Message>], memo: &mut Memo) -> Vec<Arc<Message>> {
     converted
 }
 
-fn convert(message: &Arc<Message>, memo: &mut Memo) -> Option<Arc<Message>> {
+/// The public form of one message; `None` when a model does not see it.
+pub(super) fn convert(message: &Arc<Message>, memo: &mut Memo) -> Option<Arc<Message>> {
     let content = match &**message {
         Message::System(_) | Message::User(_) | Message::Assistant(_) | Message::ToolResult(_) => {
             return Some(Arc::clone(message));
@@ -82,19 +81,4 @@ fn bash_text(bash: &BashExecution) -> String {
         text.push_str(&format!("\n\n[output shortened; all of it is in {path}]"));
     }
     text
-}
-
-/// The messages with every image of users and tools replaced by a note, for the setting that blocks images.
-#[must_use]
-pub fn block_images(messages: &[Arc<Message>], memo: &mut Memo) -> Vec<Arc<Message>> {
-    memo.next_round();
-    let blocked = messages
-        .iter()
-        .map(|message| match without_images(message, IMAGE_BLOCKED, IMAGE_BLOCKED) {
-            Some(content) => memo.rewrite(message, Pass::Images, |_| true, content),
-            None => Arc::clone(message),
-        })
-        .collect();
-    memo.end();
-    blocked
 }

@@ -63,44 +63,60 @@ pub fn transform(
     memo: &mut Memo,
 ) -> Vec<Arc<Message>> {
     memo.begin(target);
-    let adapted = adapt(messages, target, now_ms, memo);
-    memo.end();
-    adapted
-}
-
-pub(super) fn adapt(
-    messages: &[Arc<Message>],
-    target: &Target<'_>,
-    now_ms: i64,
-    memo: &mut Memo,
-) -> Vec<Arc<Message>> {
-    let mut ids = Ids::default();
+    let mut adapter = Adapter::default();
     let mut list = Pairing { out: Vec::with_capacity(messages.len()), now_ms, ..Pairing::default() };
     for source in messages {
+        let adapted = adapter.adapt(source, target, memo);
         match &**source {
             Message::User(_) => {
                 list.close(memo);
-                list.out.push(seen_by(source, target, memo));
+                list.out.extend(adapted);
             }
-            Message::Assistant(reply) => {
-                let adapted = adapt_reply(source, reply, target, &mut ids, memo);
+            Message::Assistant(_) => {
                 list.close(memo);
-                if !reply.stop_reason.is_failure() {
-                    list.open(adapted);
-                }
+                adapted.into_iter().for_each(|reply| list.open(reply));
             }
-            Message::ToolResult(result) => list.answer(adapt_result(source, result, target, &ids, memo)),
+            Message::ToolResult(_) => adapted.into_iter().for_each(|result| list.answer(result)),
             Message::System(_) => list.system(source),
-            // Not public roles: the first conversion takes them out.
+            _ => {}
+        }
+    }
+    list.close(memo);
+    memo.end();
+    list.out
+}
+
+/// Adapts the messages of one list, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Adapter {
+    ids: Ids,
+}
+
+impl Adapter {
+    /// The message for `target`; `None` for what is not sent: failed replies, roles that are not public.
+    pub(super) fn adapt(
+        &mut self,
+        source: &Arc<Message>,
+        target: &Target<'_>,
+        memo: &mut Memo,
+    ) -> Option<Arc<Message>> {
+        match &**source {
+            Message::System(_) => Some(Arc::clone(source)),
+            Message::User(_) => Some(seen_by(source, target, memo)),
+            Message::Assistant(reply) => {
+                // Also the calls of a failed reply count for what follows.
+                let adapted = adapt_reply(source, reply, target, &mut self.ids, memo);
+                (!reply.stop_reason.is_failure()).then_some(adapted)
+            }
+            Message::ToolResult(result) => Some(adapt_result(source, result, target, &self.ids, memo)),
+            // The first conversion takes them out.
             Message::Bash(_)
             | Message::Custom(_)
             | Message::BranchSummary(_)
             | Message::CompactionSummary(_)
-            | Message::Other(_) => {}
+            | Message::Other(_) => None,
         }
     }
-    list.close(memo);
-    list.out
 }
 
 /// The output list and the reply whose calls are still open.
@@ -240,7 +256,7 @@ fn adapt_result(
     source: &Arc<Message>,
     result: &ToolResultMessage,
     target: &Target<'_>,
-    ids: &Ids<'_>,
+    ids: &Ids,
     memo: &mut Memo,
 ) -> Arc<Message> {
     let id = ids.new_id(&result.tool_call_id);
@@ -256,11 +272,11 @@ fn adapt_result(
     })
 }
 
-fn adapt_reply<'a>(
-    source: &'a Arc<Message>,
-    reply: &'a AssistantMessage,
+fn adapt_reply(
+    source: &Arc<Message>,
+    reply: &AssistantMessage,
     target: &Target<'_>,
-    ids: &mut Ids<'a>,
+    ids: &mut Ids,
     memo: &mut Memo,
 ) -> Arc<Message> {
     let own = target.wrote(reply);
@@ -331,16 +347,16 @@ pub(super) fn shell_of(reply: &AssistantMessage) -> AssistantMessage {
 }
 
 /// Ids of other models seen so far, with what they became.
-#[derive(Default)]
-struct Ids<'a> {
+#[derive(Debug, Default)]
+struct Ids {
     /// Only ids that change.
-    new: HashMap<&'a str, String>,
+    new: HashMap<String, String>,
     /// Which id a new one stands for.
-    taken: HashMap<String, &'a str>,
+    taken: HashMap<String, String>,
 }
 
-impl<'a> Ids<'a> {
-    fn learn(&mut self, id: &'a str, rule: impl FnOnce() -> String, max: usize) {
+impl Ids {
+    fn learn(&mut self, id: &str, rule: impl FnOnce() -> String, max: usize) {
         if self.new.contains_key(id) {
             return;
         }
@@ -352,9 +368,9 @@ impl<'a> Ids<'a> {
             let head: Cow<'_, str> = super::sanitize_id(&new, max.saturating_sub(tag.len() + 1));
             new = format!("{head}_{tag}");
         }
-        self.taken.entry_ref(new.as_str()).or_insert(id);
+        self.taken.entry_ref(new.as_str()).or_insert_with(|| id.into());
         if new != id {
-            self.new.insert(id, new);
+            self.new.insert(id.into(), new);
         }
     }
 

@@ -103,7 +103,7 @@ impl Desk {
     pub(super) fn start_run(&mut self, message: Arc<Message>, cx: &mut Cx<'_>) {
         self.record_selection(cx);
         let mut messages: Vec<Arc<Message>> =
-            prompt_state::patch(self.agent.context(), &self.prompt, cx.now.wall.0).into_iter().collect();
+            prompt_state::patch(self.agent.systems(), &self.prompt, cx.now.wall.0).into_iter().collect();
         messages.push(message);
         messages.append(&mut self.notes.next_turn);
         if self.agent.prompt(messages, cx.now).is_ok() {

@@ -10,10 +10,10 @@ use crate::message::{Message, SystemMessage, Text};
 /// Named sections in order.
 pub type Sections = Vec<(String, Text)>;
 
-/// The patch that turns what a transcript says into `wanted`: sections that are new, changed or gone. `None` when
+/// The patch that turns what the system messages of a transcript say into `wanted`: sections that are new, changed or gone. `None` when
 /// the model knows everything. A first message tells all.
-pub(super) fn patch(context: &[Arc<Message>], wanted: &Sections, now_ms: i64) -> Option<Arc<Message>> {
-    let told = convert::fold(context);
+pub(super) fn patch(systems: &[Arc<Message>], wanted: &Sections, now_ms: i64) -> Option<Arc<Message>> {
+    let told = convert::fold(systems);
     let changed = wanted.iter().filter(|(name, text)| {
         !told.sections.iter().any(|(known, old)| *known == name.as_str() && old.as_str() == text.as_str())
     });

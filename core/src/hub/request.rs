@@ -9,7 +9,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::convert::{self, Memo};
+use crate::convert::Public;
 use crate::entropy::Entropy;
 use crate::fault::{FaultKind, IoFault};
 use crate::ids::OpId;
@@ -33,7 +33,7 @@ const DRAIN_MS: u64 = 50;
 #[derive(Default)]
 pub(super) struct Wire {
     encoder: Option<(String, Box<dyn Encoder>)>,
-    memo: Memo,
+    public: Public,
     images_blocked: bool,
     exchange: Option<Exchange>,
     /// Decoded and not yet shown.
@@ -254,11 +254,8 @@ impl Wire {
             return Next::Wait;
         }
         exchange.secrets = Secrets::from(credential);
-        let mut messages = convert::to_llm(context, &mut self.memo);
-        if self.images_blocked {
-            messages = convert::block_images(&messages, &mut self.memo);
-        }
-        match encode(&mut self.encoder, exchange, credential, &messages, now) {
+        let messages = self.public.update(context, self.images_blocked);
+        match encode(&mut self.encoder, exchange, credential, messages, now) {
             Ok(request) if request.url == provider::demo::URL => {
                 self.play(&request, now);
                 Next::Wait

@@ -310,6 +310,20 @@ impl Message {
         }
     }
 
+    /// Whether a user or a tool gave an image with it.
+    #[must_use]
+    pub fn has_image(&self) -> bool {
+        let blocks = match self {
+            Self::User(user) => match &user.content {
+                Content::Blocks(blocks) => blocks.as_slice(),
+                Content::Text(_) => &[],
+            },
+            Self::ToolResult(result) => &result.content,
+            _ => &[],
+        };
+        blocks.iter().any(|block| matches!(block, Block::Image(_)))
+    }
+
     /// The reply, if it is one.
     #[must_use]
     pub const fn as_assistant(&self) -> Option<&AssistantMessage> {

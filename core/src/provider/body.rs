@@ -4,12 +4,14 @@
 //! as the system text), the items of the messages, a tail (`]}`).
 //! The next request compares its messages with those of the last one, truncates the buffer to the common beginning
 //! and appends the rest; there is never a second copy of the body. Messages are compared by the identity of their
-//! `Arc`, and by value where a conversion made new ones.
+//! `Arc`, and by value where a conversion made new ones. [`BodyCache::resume`] says from where on the messages must be
+//! split into units at all.
 
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::convert;
 use crate::json::Writer;
 use crate::message::Message;
 
@@ -18,8 +20,20 @@ use crate::message::Message;
 pub struct Unit<'a> {
     /// One or several messages in order.
     pub sources: &'a [Arc<Message>],
-    /// Whatever else the encoding depends on, e.g. a cache marker or the kind of the neighbour.
+    /// Whatever else the encoding depends on, e.g. a cache marker or the kind of the message before. With the bit
+    /// [`PASSING`] when it depends on what follows.
     pub flavour: u32,
+}
+
+/// Bit of a flavour that a unit has only as long as nothing else follows, such as a marker of the end.
+pub const PASSING: u32 = 1 << 31;
+
+/// A unit from which on a body may differ from the last one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resume {
+    units: usize,
+    /// Index of its first message.
+    pub messages: usize,
 }
 
 impl<'a> Unit<'a> {
@@ -38,6 +52,8 @@ pub struct BodyCache {
     /// Messages in the buffer, all units in a row. Holding them keeps their addresses from being used again.
     sources: Vec<Arc<Message>>,
     marks: Vec<Mark>,
+    /// The first unit whose flavour is passing.
+    passing: Option<usize>,
     scratch: String,
 }
 
@@ -56,8 +72,34 @@ impl BodyCache {
         *self = Self::default();
     }
 
-    /// Builds the body. `write` writes the array items of one unit (none, one or several); it is only called for
-    /// units behind the common beginning with the last body.
+    /// Where the body of `history` may begin to differ from the last one. Everything before stays as it is if the split
+    /// of messages into units depends on the kind of the neighbours only: the last unchanged unit counts as changed,
+    /// because what follows it may join it, and so does one with a passing flavour.
+    #[must_use]
+    pub fn resume(&self, history: &[Arc<Message>]) -> Resume {
+        let mut same = convert::common(&self.sources, history);
+        let rest = self.sources.iter().zip(history).skip(same);
+        same += rest.take_while(|(a, b)| Arc::ptr_eq(a, b) || same_content(a, b)).count();
+        let whole = self.marks.partition_point(|mark| mark.sources_end <= same);
+        let units = whole.saturating_sub(1).min(self.passing.unwrap_or(usize::MAX));
+        Resume { units, messages: self.end_of(units).0 }
+    }
+
+    /// Flavour of a unit of the last body, by its place.
+    #[must_use]
+    pub fn flavour(&self, unit: usize) -> Option<u32> {
+        self.marks.get(unit).map(|mark| mark.flavour)
+    }
+
+    /// Messages and bytes of the first `units`.
+    fn end_of(&self, units: usize) -> (usize, usize) {
+        let last = units.checked_sub(1).and_then(|last| self.marks.get(last));
+        last.map_or((0, 0), |mark| (mark.sources_end, mark.bytes_end))
+    }
+
+    /// Builds the body. `units` are those from `from` on, which [`BodyCache::resume`] gave for this history or which is the
+    /// default: the very beginning. `write` writes the array items of one unit (none, one or several); it is only called
+    /// for units behind the common beginning with the last body.
     ///
     /// The result is shared with the cache. When the caller has dropped it by the next call, the buffer is used again,
     /// else the common beginning is copied.
@@ -65,18 +107,21 @@ impl BodyCache {
         &mut self,
         head: &str,
         tail: &str,
+        from: Resume,
         units: &[Unit<'a>],
         mut write: impl FnMut(&Unit<'a>, &mut Writer),
     ) -> Arc<Vec<u8>> {
-        let kept = self.common(units);
-        let kept_bytes = self.rewind(kept);
-        let mut body = self.take_buffer(head, kept_bytes);
+        let kept = self.common(from, units);
+        let kept_bytes = self.rewind(from.units + kept);
+        // What stands before the items ends in their comma, so that the items are the same under every head.
+        let (comma, start) = if head.ends_with('[') { ("", head.len()) } else { (",", head.len() + 1) };
+        let mut body = self.take_buffer(head, comma, kept_bytes);
         for unit in units.get(kept..).unwrap_or_default() {
             let mut w = Writer::append_to(core::mem::take(&mut self.scratch));
             write(unit, &mut w);
             let mut items = w.into_string();
             if !items.is_empty() {
-                if body.len() > head.len() || !head.ends_with('[') {
+                if body.len() > start {
                     body.push(b',');
                 }
                 body.extend_from_slice(items.as_bytes());
@@ -84,20 +129,26 @@ impl BodyCache {
             items.clear();
             self.scratch = items;
             self.sources.extend_from_slice(unit.sources);
-            let (sources_end, bytes_end) = (self.sources.len(), body.len() - head.len());
+            if unit.flavour & PASSING != 0 {
+                self.passing.get_or_insert(self.marks.len());
+            }
+            let (sources_end, bytes_end) = (self.sources.len(), body.len() - start);
             self.marks.push(Mark { sources_end, bytes_end, flavour: unit.flavour });
         }
         // A single huge message must not leave a buffer of its size behind.
         self.scratch.shrink_to(SCRATCH_KEPT);
+        if body.len() == start {
+            body.truncate(head.len());
+        }
+        self.head_len = body.len().min(start);
         body.extend_from_slice(tail.as_bytes());
-        self.head_len = head.len();
         self.buffer = Arc::new(body);
         Arc::clone(&self.buffer)
     }
 
-    /// Number of leading units that are the same as last time.
-    fn common(&self, units: &[Unit<'_>]) -> usize {
-        let mut start = 0;
+    /// Number of leading units behind `from` that are the same as last time.
+    fn common(&self, from: Resume, units: &[Unit<'_>]) -> usize {
+        let mut start = from.messages;
         let same = |(mark, unit): &(&Mark, &Unit<'_>)| {
             let old = self.sources.get(start..mark.sources_end).unwrap_or_default();
             start = mark.sources_end;
@@ -105,32 +156,35 @@ impl BodyCache {
                 && old.len() == unit.sources.len()
                 && old.iter().zip(unit.sources).all(|(a, b)| Arc::ptr_eq(a, b) || same_content(a, b))
         };
-        self.marks.iter().zip(units).take_while(same).count()
+        self.marks.iter().skip(from.units).zip(units).take_while(same).count()
     }
 
     /// Drops the marks behind the first `kept` units; returns the bytes of those units.
     fn rewind(&mut self, kept: usize) -> usize {
+        let (sources, bytes) = self.end_of(kept);
         self.marks.truncate(kept);
-        let (sources, bytes) = self.marks.last().map_or((0, 0), |mark| (mark.sources_end, mark.bytes_end));
         self.sources.truncate(sources);
+        self.passing = self.passing.filter(|passing| *passing < kept);
         bytes
     }
 
     /// The buffer with the new head and the first `kept` bytes of the items.
-    fn take_buffer(&mut self, head: &str, kept: usize) -> Vec<u8> {
+    fn take_buffer(&mut self, head: &str, comma: &str, kept: usize) -> Vec<u8> {
         let end = self.head_len + kept;
         match Arc::try_unwrap(core::mem::take(&mut self.buffer)) {
             Ok(mut own) => {
                 own.truncate(end);
-                if own.get(..self.head_len) != Some(head.as_bytes()) {
-                    let old = self.head_len.min(own.len());
-                    own.splice(..old, head.bytes());
+                let old = own.get(..self.head_len).unwrap_or_default();
+                if old.strip_suffix(comma.as_bytes()) != Some(head.as_bytes()) {
+                    let old = old.len();
+                    own.splice(..old, head.bytes().chain(comma.bytes()));
                 }
                 own
             }
             Err(shared) => {
                 let mut own = Vec::with_capacity(shared.len() + shared.len() / 8);
                 own.extend_from_slice(head.as_bytes());
+                own.extend_from_slice(comma.as_bytes());
                 own.extend_from_slice(shared.get(self.head_len..end).unwrap_or_default());
                 own
             }
@@ -166,8 +220,9 @@ mod tests {
     }
 
     fn build(cache: &mut BodyCache, head: &str, list: &[Arc<Message>], count: &mut usize) -> Arc<Vec<u8>> {
-        let units: Vec<_> = list.iter().map(Unit::single).collect();
-        cache.build(head, "]}", &units, |unit, w| {
+        let from = cache.resume(list);
+        let units: Vec<_> = list[from.messages..].iter().map(Unit::single).collect();
+        cache.build(head, "]}", from, &units, |unit, w| {
             *count += 1;
             let Message::User(m) = &*unit.sources[0] else { return };
             for text in m.content.texts().filter(|t| !t.is_empty()) {
@@ -182,12 +237,10 @@ mod tests {
         let mut list = vec![user("a"), user(""), user("b")];
         let body = build(&mut cache, "{\"m\":[", &list, &mut count);
         assert_eq!((&body[..], count), (&br#"{"m":["a","b"]}"#[..], 3));
-        let address = body.as_ptr();
         drop(body);
         list.push(user("c"));
         let body = build(&mut cache, "{\"m\":[", &list, &mut count);
         assert_eq!((&body[..], count), (&br#"{"m":["a","b","c"]}"#[..], 4));
-        let _ = address;
         // Still shared: copied, and correct.
         list.truncate(1);
         list.push(user("d"));
@@ -200,6 +253,17 @@ mod tests {
         drop(next);
         let next = build(&mut cache, "{\"m\":[", &[], &mut count);
         assert_eq!(&next[..], br#"{"m":[]}"#);
+        drop(next);
+        // A head may bring items of its own, or lose them.
+        let mut build = |head: &str, list: &[Arc<Message>]| {
+            String::from_utf8(build(&mut cache, head, list, &mut count).to_vec()).unwrap()
+        };
+        assert_eq!(build("{\"m\":[0", &[]), "{\"m\":[0]}");
+        assert_eq!(build("{\"m\":[0", &list), r#"{"m":[0,"a","d"]}"#);
+        assert_eq!(build("{\"m\":[", &list), r#"{"m":["a","d"]}"#);
+        assert_eq!(build("{\"m\":[0", &list), r#"{"m":[0,"a","d"]}"#);
+        assert_eq!(build("{\"m\":[", &[]), r#"{"m":[]}"#);
+        assert_eq!(count, 7);
     }
 
     #[test]
@@ -210,7 +274,29 @@ mod tests {
         assert_eq!(count, 2);
         let list = [user("a"), user("b")];
         let units = [Unit::single(&list[0]), Unit { flavour: 1, ..Unit::single(&list[1]) }];
-        let body = cache.build("[", "]", &units, |unit, w| w.str(&format!("flavour {}", unit.flavour)));
+        let from = Resume::default();
+        let body = cache.build("[", "]", from, &units, |unit, w| w.str(&format!("flavour {}", unit.flavour)));
         assert_eq!(&body[..], br#"["a","flavour 1"]"#);
+    }
+
+    #[test]
+    fn a_list_that_grows_is_split_from_its_last_unchanged_unit_on() {
+        let (mut cache, mut count) = (BodyCache::default(), 0);
+        let mut list: Vec<_> = ["a", "b", "c"].map(user).into();
+        drop(build(&mut cache, "[", &list, &mut count));
+        list.push(user("d"));
+        assert_eq!(cache.resume(&list).messages, 2);
+        assert_eq!(cache.resume(&list[..1]).messages, 0);
+        assert_eq!(cache.resume(&list[1..]).messages, 0);
+        drop(build(&mut cache, "[", &list, &mut count));
+        assert_eq!(count, 4);
+        // The unit with a passing flavour is looked at again, however far back it is.
+        let units: Vec<_> = list
+            .iter()
+            .zip([0, PASSING, 0, 0])
+            .map(|(m, flavour)| Unit { flavour, ..Unit::single(m) })
+            .collect();
+        drop(cache.build("[", "]", Resume::default(), &units, |_, w| w.str("x")));
+        assert_eq!(cache.resume(&list).messages, 1);
     }
 }

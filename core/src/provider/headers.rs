@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::message::{Block, Content, Message};
+use crate::message::Message;
 use crate::model::Model;
 use crate::op::{Headers, host_of};
 
@@ -143,31 +143,20 @@ fn is_opencode(model: &Model) -> bool {
         || host_name(&model.base_url) == "opencode.ai"
 }
 
-/// What GitHub Copilot wants to know about a request: who caused it and whether it holds images.
+/// What GitHub Copilot wants to know about a request: who caused it, which its last message tells, and whether it
+/// holds `images`.
 #[must_use]
-pub fn copilot(messages: &[Arc<Message>]) -> HeaderList {
-    let by_user = messages.last().is_none_or(|last| matches!(**last, Message::User(_)));
+pub fn copilot(last: Option<&Message>, images: bool) -> HeaderList {
+    let by_user = last.is_none_or(|last| matches!(last, Message::User(_)));
     let header = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
     let mut list = alloc::vec![
         header("x-initiator", if by_user { "user" } else { "agent" }),
         header("openai-intent", "conversation-edits"),
     ];
-    if messages.iter().any(|message| has_image(message)) {
+    if images {
         list.push(header("copilot-vision-request", "true"));
     }
     list
-}
-
-fn has_image(message: &Message) -> bool {
-    let blocks = match message {
-        Message::User(m) => match &m.content {
-            Content::Blocks(blocks) => blocks.as_slice(),
-            Content::Text(_) => &[],
-        },
-        Message::ToolResult(m) => &m.content,
-        _ => &[],
-    };
-    blocks.iter().any(|block| matches!(block, Block::Image(_)))
 }
 
 /// Host of an address, without scheme, user info and port; empty when it is none.

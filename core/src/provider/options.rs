@@ -1,13 +1,11 @@
 //! From the options of a caller to the numbers of a request (spec 30 §1.9).
 
 use alloc::string::String;
-use alloc::sync::Arc;
 
 use super::ThinkingBudgets;
+use crate::convert::History;
 use crate::json::{Map, Value};
-use crate::message::Message;
 use crate::model::{Model, ThinkingLevel};
-use crate::tokens::request::context_usage;
 
 /// Room kept for the answer when a thinking budget meets a ceiling, tokens.
 const ANSWER_ROOM: u64 = 1024;
@@ -63,12 +61,16 @@ pub fn clamp_to_context(window: u64, input: u64, max_tokens: u64) -> u64 {
     max_tokens.min(room.max(1))
 }
 
-/// Output limit of a request: what the caller wants or the model's ceiling, clamped to the context.
+/// Estimated tokens of the messages, where they matter: a model of unknown size has no room that they could fill.
+pub fn input_tokens(model: &Model, history: &mut History) -> u64 {
+    if model.context_window == 0 { 0 } else { history.tokens() }
+}
+
+/// Output limit of a request beside `input` estimated tokens: what the caller wants or the model's ceiling, clamped to
+/// the context.
 #[must_use]
-pub fn output_limit(model: &Model, messages: &[Arc<Message>], wanted: Option<u64>) -> u64 {
-    let wanted = wanted.unwrap_or(model.max_tokens);
-    let input = if model.context_window == 0 { 0 } else { context_usage(messages).tokens };
-    clamp_to_context(model.context_window, input, wanted)
+pub fn output_limit(model: &Model, input: u64, wanted: Option<u64>) -> u64 {
+    clamp_to_context(model.context_window, input, wanted.unwrap_or(model.max_tokens))
 }
 
 /// Extra body fields: the model's, then those of the level, then the request's; later ones win. `None` when there are

@@ -31,6 +31,8 @@ pub struct Context {
     pub thinking_level: Option<Box<str>>,
     /// Model of the branch.
     pub model: Option<ModelRef>,
+    /// Whether there is a context edit among the entries.
+    pub edited: bool,
 }
 
 impl Context {
@@ -44,6 +46,7 @@ impl Context {
         let mut context = Self {
             thinking_level: settings.thinking.map(Into::into),
             model: settings.model,
+            edited: selection.iter().any(|slot| kind(tree, *slot) == Some(EntryKind::ContextEdit)),
             entries: Vec::with_capacity(selection.len()),
             messages: Vec::with_capacity(selection.len()),
         };

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tau_core::message::Usage;
 use tau_core::model::{Model, ThinkingLevel};
 use tau_core::provider::{cost, headers, options, strict};
+use tau_core::tokens::request;
 use tau_tests::compare::same;
 
 use super::common;
@@ -50,7 +51,9 @@ pub fn attribution(_: &Value, case: &Value) -> Result<(), String> {
 
 /// `copilot-headers`
 pub fn copilot(_: &Value, case: &Value) -> Result<(), String> {
-    let list = headers::copilot(&common::messages(&case["input"]));
+    let messages = common::messages(&case["input"]);
+    let images = messages.iter().any(|message| message.has_image());
+    let list = headers::copilot(messages.last().map(|last| &**last), images);
     same(&lower(&case["expected"]), &layer_object(list))
 }
 
@@ -96,7 +99,8 @@ pub fn option_mapping(_: &Value, case: &Value) -> Result<(), String> {
             };
             let messages =
                 common::messages(&json!({"messages": [{"role": "user", "content": "x".repeat(chars)}]}));
-            json!(options::output_limit(&model, &messages, args["maxTokens"].as_u64()))
+            let input = request::context_usage(&messages).tokens;
+            json!(options::output_limit(&model, input, args["maxTokens"].as_u64()))
         }
         "clampThinkingLevel" => {
             let model = common::model(args);

@@ -6,6 +6,7 @@ use tau_core::model::ThinkingLevel;
 use tau_core::op::HttpRequest;
 use tau_core::provider::ModelRequest;
 use tau_core::provider::openai_responses::{Dialect, Limits, ResponsesEncoder};
+use tau_core::tokens::request::context_usage;
 use tau_tests::messages::fill;
 
 use super::{common, completions, exchange};
@@ -39,7 +40,11 @@ fn encode(
     } else {
         let mut options = options.clone();
         options.reasoning = options.reasoning.or(Some(ThinkingLevel::Off));
-        Limits::of(&ModelRequest { options: &options, ..*request })
+        let input = match request.model.context_window {
+            0 => 0,
+            _ => context_usage(request.messages).tokens,
+        };
+        Limits::of(&ModelRequest { options: &options, ..*request }, input)
     };
     encoder.encode_with(request, limits)
 }

@@ -36,12 +36,9 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// Chooses by level, model and flags (spec 30 §1.9). Without a level nothing is said (seed 003 "omit").
-    pub(super) fn choose(request: &ModelRequest<'a>, compat: &Compat<'_>) -> Self {
+    /// `input` is what the messages are estimated to take, in tokens.
+    pub(super) fn choose(request: &ModelRequest<'a>, compat: &Compat<'_>, input: u64) -> Self {
         let (model, wishes) = (request.model, request.options);
-        let input = match model.context_window {
-            0 => 0,
-            _ => crate::tokens::request::context_usage(request.messages).tokens,
-        };
         let clamp = |tokens: u64| options::clamp_to_context(model.context_window, input, tokens);
         let max_tokens = clamp(wishes.max_tokens.unwrap_or(model.max_tokens));
         let thinking = match wishes.reasoning {

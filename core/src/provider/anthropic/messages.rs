@@ -23,10 +23,11 @@ pub(super) struct Shape {
     pub(super) empty_signature: bool,
 }
 
-/// One unit per wire message: consecutive results belong together. System messages must be out already.
-pub(super) fn units(history: &[Arc<Message>]) -> Vec<Unit<'_>> {
+/// One unit per wire message, from the message at `from` on, which begins one: consecutive results belong together.
+/// System messages must be out already.
+pub(super) fn units(history: &[Arc<Message>], from: usize) -> Vec<Unit<'_>> {
     let is_result = |message: &Arc<Message>| matches!(**message, Message::ToolResult(_));
-    let chunks = history.chunk_by(|a, b| is_result(a) && is_result(b));
+    let chunks = history.get(from..).unwrap_or_default().chunk_by(|a, b| is_result(a) && is_result(b));
     chunks.map(|sources| Unit { sources, flavour: 0 }).collect()
 }
 

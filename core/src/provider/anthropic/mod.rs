@@ -18,13 +18,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use self::compat::Compat;
-use super::body::{BodyCache, Unit};
+use super::body::{BodyCache, PASSING, Resume, Unit};
 use super::headers::{self, HeaderSet};
-use super::{CacheRetention, Decoder, Encoder, ModelRequest};
-use crate::convert::{self, Memo, Target, sanitize_id};
+use super::{CacheRetention, Decoder, Encoder, ModelRequest, options};
+use crate::convert::{History, Target, sanitize_id};
 use crate::fault::Fault;
 use crate::json::Writer;
-use crate::message::{AssistantMessage, Message};
+use crate::message::AssistantMessage;
 use crate::model::Model;
 use crate::op::{Headers, HttpRequest};
 
@@ -47,7 +47,7 @@ pub fn error_images_caption(call_id: &str, tool: &str) -> String {
 /// The encoder.
 #[derive(Debug, Default)]
 pub struct Anthropic {
-    memo: Memo,
+    history: History,
     body: BodyCache,
     /// What the encoding of messages depends on besides the messages.
     shape: Option<messages::Shape>,
@@ -65,15 +65,16 @@ impl Encoder for Anthropic {
             ids: Some(&ids),
             max_id: MAX_ID,
         };
-        let state = convert::fold(request.messages);
-        let plan = head::Plan::choose(request, &compat);
-        let mut history = convert::prepare(request.messages, &target, request.now_ms, &mut self.memo);
-        history.retain(|message| !matches!(**message, Message::System(_)));
-        let headers = request_headers(request, &compat, plan.thinking, !state.tools.is_empty(), &history)?;
+        self.history.update(request.messages, &target, request.now_ms);
+        let plan =
+            head::Plan::choose(request, &compat, options::input_tokens(request.model, &mut self.history));
+        let state = self.history.fold();
+        let headers =
+            request_headers(request, &compat, plan.thinking, !state.tools.is_empty(), &self.history)?;
         let cache = Marker::of(request.options.cache, &compat);
         let head = head::head(request, &compat, &state, cache)?;
         let tail = head::tail(request, &compat, &plan);
-        let body = self.encode_messages(&head, &tail, &history, cache, &compat);
+        let body = self.encode_messages(&head, &tail, cache, &compat);
         let options = request.options;
         Ok(HttpRequest {
             method: "POST",
@@ -96,7 +97,6 @@ impl Anthropic {
         &mut self,
         head: &str,
         tail: &str,
-        history: &[Arc<Message>],
         cache: Marker,
         compat: &Compat<'_>,
     ) -> Arc<Vec<u8>> {
@@ -105,16 +105,29 @@ impl Anthropic {
             self.body.clear();
             self.shape = Some(shape);
         }
-        let mut units = messages::units(history);
-        if let Some(last) = units.iter_mut().rev().find(|unit| messages::says_something(unit, shape))
+        let history = self.history.messages();
+        let mut from = self.body.resume(history);
+        let mut units = messages::units(history, from.messages);
+        let mut last = last_that_speaks(&mut units, shape);
+        if last.is_none() {
+            // What is marked stands before them.
+            from = Resume::default();
+            units = messages::units(history, 0);
+            last = last_that_speaks(&mut units, shape);
+        }
+        if let Some(last) = last
             && !matches!(last.sources, [one] if one.as_assistant().is_some())
         {
             last.flavour = cache.flavour();
         }
-        self.body.build(head, tail, &units, |unit: &Unit<'_>, w: &mut Writer| {
+        self.body.build(head, tail, from, &units, |unit: &Unit<'_>, w: &mut Writer| {
             messages::write_unit(unit.sources, Marker::from_flavour(unit.flavour), shape, w);
         })
     }
+}
+
+fn last_that_speaks<'u, 'm>(units: &'u mut [Unit<'m>], shape: messages::Shape) -> Option<&'u mut Unit<'m>> {
+    units.iter_mut().rev().find(|unit| messages::says_something(unit, shape))
 }
 
 /// The cache marker of a request.
@@ -137,13 +150,13 @@ impl Marker {
     const fn flavour(self) -> u32 {
         match self {
             Self::None => 0,
-            Self::Short => 1,
-            Self::Hour => 2,
+            Self::Short => PASSING | 1,
+            Self::Hour => PASSING | 2,
         }
     }
 
     const fn from_flavour(flavour: u32) -> Self {
-        match flavour {
+        match flavour & !PASSING {
             1 => Self::Short,
             2 => Self::Hour,
             _ => Self::None,
@@ -177,7 +190,7 @@ fn request_headers(
     compat: &Compat<'_>,
     thinking: head::Thinking<'_>,
     has_tools: bool,
-    history: &[Arc<Message>],
+    history: &History,
 ) -> Result<Headers, Fault> {
     let (model, options) = (request.model, request.options);
     let mut set = HeaderSet::new();
@@ -203,7 +216,8 @@ fn request_headers(
     set.merge(&headers::opencode_session(model, session, &options.headers));
     set.merge(&model.headers);
     if model.provider == "github-copilot" {
-        set.merge(&headers::copilot(history));
+        let last = history.messages().last().map(|last| &**last);
+        set.merge(&headers::copilot(last, history.has_images()));
     }
     set.merge(&request.credential.headers);
     set.merge(&options.headers);

@@ -9,16 +9,15 @@ use alloc::vec::Vec;
 
 use super::compat::{CacheKey, Compat};
 use super::decode::{CompletionsDecoder, boxed};
-use super::messages::{Items, units};
+use super::messages::{self, Items, mark};
 use super::reasoning::Thinking;
 use super::tools::write_tools;
-use crate::convert::{Fold, Memo, Target, fold, prepare, sanitize_id, short_hash};
+use crate::convert::{History, Target, sanitize_id, short_hash};
 use crate::fault::Fault;
 use crate::json::{Map, Value, Writer};
-use crate::message::Message;
 use crate::model::{Model, ThinkingLevel};
 use crate::op::HttpRequest;
-use crate::provider::body::BodyCache;
+use crate::provider::body::{BodyCache, Resume};
 use crate::provider::flags::Affinity;
 use crate::provider::grammar::{FreeForm, free_form};
 use crate::provider::headers::{self, HeaderSet};
@@ -34,7 +33,7 @@ const MAX_CACHE_KEY: usize = 64;
 #[derive(Debug, Default)]
 pub struct CompletionsEncoder {
     cache: BodyCache,
-    memo: Memo,
+    history: History,
     /// What the cached items depend on besides the messages.
     profile: Option<Profile>,
     grammar: FreeForm,
@@ -61,13 +60,14 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Maps the options: the output limit is clamped to the context, the level to what the model supports.
+    /// Maps the options: the output limit is clamped to the context beside `input` estimated tokens, the level to what
+    /// the model supports.
     #[must_use]
-    pub fn of(request: &ModelRequest<'_>) -> Self {
+    pub fn of(request: &ModelRequest<'_>, input: u64) -> Self {
         let wanted = request.options.max_tokens;
         let level = request.options.reasoning.map(|level| request.model.clamp(level));
         Self {
-            max_tokens: Some(options::output_limit(request.model, request.messages, wanted)),
+            max_tokens: Some(options::output_limit(request.model, input, wanted)),
             effort: level.filter(|level| *level != ThinkingLevel::Off),
         }
     }
@@ -75,7 +75,9 @@ impl Limits {
 
 impl Encoder for CompletionsEncoder {
     fn encode(&mut self, request: &ModelRequest<'_>) -> Result<HttpRequest, Fault> {
-        self.encode_with(request, Limits::of(request))
+        self.read(request);
+        let limits = Limits::of(request, options::input_tokens(request.model, &mut self.history));
+        self.write(request, limits)
     }
 
     fn decoder(&self, model: &Arc<Model>, now_ms: i64) -> Box<dyn Decoder> {
@@ -90,11 +92,30 @@ impl CompletionsEncoder {
     /// # Errors
     /// When there is no credential, the address is unusable, or a tool demands more than the model can do.
     pub fn encode_with(&mut self, request: &ModelRequest<'_>, limits: Limits) -> Result<HttpRequest, Fault> {
+        self.read(request);
+        self.write(request, limits)
+    }
+
+    fn read(&mut self, request: &ModelRequest<'_>) {
         let model = request.model;
-        let compat = Compat::of(model);
-        let headers = request_headers(request, &compat)?;
+        let openai = model.provider == "openai";
+        let rule = |id: &str, _: &_| call_id(id, openai);
+        let target = Target {
+            provider: &model.provider,
+            api: &model.api,
+            model: &model.id,
+            images: model.image_input,
+            ids: Some(&rule),
+            max_id: MAX_ID,
+        };
+        self.history.update(request.messages, &target, request.now_ms);
+    }
+
+    fn write(&mut self, request: &ModelRequest<'_>, limits: Limits) -> Result<HttpRequest, Fault> {
+        let compat = Compat::of(request.model);
+        let headers = request_headers(request, &compat, self.history.has_images())?;
         let base = base_url(request);
-        checked_url(base, &model.provider)?;
+        checked_url(base, &request.model.provider)?;
         let body = self.body(request, limits, &compat)?;
         Ok(post(request, format!("{base}/chat/completions"), headers, body))
     }
@@ -106,25 +127,12 @@ impl CompletionsEncoder {
         compat: &Compat,
     ) -> Result<Arc<Vec<u8>>, Fault> {
         let model = request.model;
-        let folded = fold(request.messages);
         let marker = marker(compat, request.options.cache);
-        let grammar = if compat.grammar { free_form(&folded.tools) } else { FreeForm::new() };
+        let grammar = if compat.grammar { free_form(&self.history.fold().tools) } else { FreeForm::new() };
         self.grammar.clone_from(&grammar);
         self.finish_reason = Some(compat.finish_reason);
         self.keep_profile(model, compat, marker.as_ref(), grammar);
 
-        let openai = model.provider == "openai";
-        let rule = |id: &str, _: &_| call_id(id, openai);
-        let target = Target {
-            provider: &model.provider,
-            api: &model.api,
-            model: &model.id,
-            images: model.image_input,
-            ids: Some(&rule),
-            max_id: MAX_ID,
-        };
-        let mut messages = prepare(request.messages, &target, request.now_ms, &mut self.memo);
-        messages.retain(|message| !matches!(**message, Message::System(_)));
         let items = Items {
             compat,
             reasoning: model.reasoning,
@@ -132,9 +140,17 @@ impl CompletionsEncoder {
             marker: marker.as_ref(),
             grammar: &self.grammar,
         };
-        let head = head(request, limits, &items, &folded, &messages)?;
-        let units = units(&messages, &items);
-        Ok(self.cache.build(&head, "]}", &units, |unit, w| items.write(unit, w)))
+        let head = head(request, limits, &items, &self.history)?;
+        let history = self.history.messages();
+        let mut from = self.cache.resume(history);
+        let mut units = messages::units(history, from.messages, &items);
+        if marker.is_some() && !mark(&mut units) {
+            // What is marked stands before them.
+            from = Resume::default();
+            units = messages::units(history, 0, &items);
+            mark(&mut units);
+        }
+        Ok(self.cache.build(&head, "]}", from, &units, |unit, w| items.write(unit, w)))
     }
 
     /// Drops the cached items when something changed that all of them depend on.
@@ -159,10 +175,10 @@ fn head(
     request: &ModelRequest<'_>,
     limits: Limits,
     items: &Items<'_>,
-    folded: &Fold<'_>,
-    messages: &[Arc<Message>],
+    history: &History,
 ) -> Result<String, Fault> {
-    let fields = fields(request, limits, items.compat);
+    let folded = history.fold();
+    let fields = fields(request, limits, items.compat, !folded.tools.is_empty());
     let mut w = Writer::new();
     w.begin_object();
     w.field_str("model", &request.model.id);
@@ -175,12 +191,11 @@ fn head(
     for (key, value) in fields.iter().filter(|(key, _)| own(key)) {
         w.field_value(key, value);
     }
-    let has_history = || messages.iter().any(|message| is_tool_history(message));
     if own("tools") {
         if !folded.tools.is_empty() {
             w.key("tools");
             write_tools(&folded.tools, items, &mut w)?;
-        } else if items.compat.tools_with_history && has_history() {
+        } else if items.compat.tools_with_history && history.has_calls() {
             w.key("tools");
             w.begin_array();
             w.end_array();
@@ -200,16 +215,13 @@ fn head(
     Ok(w.into_string())
 }
 
-fn is_tool_history(message: &Message) -> bool {
-    match message {
-        Message::ToolResult(_) => true,
-        Message::Assistant(m) => m.tool_calls().next().is_some(),
-        _ => false,
-    }
-}
-
 /// The small fields of the body, in build order.
-fn fields(request: &ModelRequest<'_>, limits: Limits, compat: &Compat) -> Map<String, Value> {
+fn fields(
+    request: &ModelRequest<'_>,
+    limits: Limits,
+    compat: &Compat,
+    has_tools: bool,
+) -> Map<String, Value> {
     let (model, options) = (request.model, request.options);
     let mut body = Map::new();
     let mut put = |key: &str, value: Value| {
@@ -241,7 +253,7 @@ fn fields(request: &ModelRequest<'_>, limits: Limits, compat: &Compat) -> Map<St
     if let Some(temperature) = options.temperature {
         put("temperature", temperature.into());
     }
-    if compat.zai_tool_stream && !fold(request.messages).tools.is_empty() {
+    if compat.zai_tool_stream && has_tools {
         put("tool_stream", true.into());
     }
     if let Some(choice) = &options.tool_choice {
@@ -286,7 +298,7 @@ fn marker(compat: &Compat, cache: CacheRetention) -> Option<Value> {
 }
 
 /// Headers in layers; an error when nothing authorises the request.
-fn request_headers(request: &ModelRequest<'_>, compat: &Compat) -> Result<HeaderSet, Fault> {
+fn request_headers(request: &ModelRequest<'_>, compat: &Compat, images: bool) -> Result<HeaderSet, Fault> {
     let (model, options, credential) = (request.model, request.options, request.credential);
     let mut set = HeaderSet::new();
     set.merge(&headers::identity(model, options.identity.as_ref()));
@@ -297,7 +309,8 @@ fn request_headers(request: &ModelRequest<'_>, compat: &Compat) -> Result<Header
     }
     set.merge(&model.headers);
     if model.provider == "github-copilot" {
-        set.merge(&headers::copilot(request.messages));
+        let last = request.messages.last().map(|last| &**last);
+        set.merge(&headers::copilot(last, images));
     }
     if let Some(session) = cache_session(request).filter(|_| compat.session_affinity) {
         let names: &[&str] = match compat.affinity_format {

@@ -15,7 +15,7 @@ use crate::message::{
     AssistantMessage, Block, Content, ImageBlock, Message, TextBlock, ThinkingBlock, ToolCall,
     ToolResultMessage,
 };
-use crate::provider::body::Unit;
+use crate::provider::body::{PASSING, Unit};
 use crate::provider::grammar::{FreeForm, input_of};
 
 /// Comes before the images of tool results, which this protocol takes only from users.
@@ -24,7 +24,7 @@ pub const TOOL_IMAGES_FOLLOW: &str = "Images of the tool results above:";
 pub const TOOL_RESULTS_BRIDGE: &str = "I have the tool results.";
 
 /// The unit carries the cache marker.
-const MARKED: u32 = 1;
+const MARKED: u32 = PASSING | 1;
 /// The user message comes right after tool results.
 const AFTER_RESULTS: u32 = 2;
 
@@ -38,27 +38,39 @@ pub(super) struct Items<'a> {
     pub(super) grammar: &'a FreeForm,
 }
 
-/// Splits the messages into units.
-pub(super) fn units<'a>(messages: &'a [Arc<Message>], items: &Items<'_>) -> Vec<Unit<'a>> {
-    let mut units: Vec<Unit<'a>> = Vec::with_capacity(messages.len());
-    let mut rest = messages;
-    let mut after_results = false;
+/// Splits the messages into units, from the message at `from` on, which begins one. Without the cache marker, see
+/// [`mark`].
+pub(super) fn units<'a>(history: &'a [Arc<Message>], from: usize, items: &Items<'_>) -> Vec<Unit<'a>> {
+    let (before, mut rest) = history.split_at_checked(from).unwrap_or((history, &[]));
+    let mut units: Vec<Unit<'a>> = Vec::with_capacity(rest.len());
+    let row = before.iter().rev().take_while(|message| is_result(message));
+    let mut after_results = ends_in_results(row);
     while let Some(first) = rest.first() {
-        let results = rest.iter().take_while(|m| matches!(***m, Message::ToolResult(_))).count();
+        let results = rest.iter().take_while(|message| is_result(message)).count();
         let (sources, tail) = rest.split_at(results.max(1));
         let bridge = after_results && items.compat.assistant_after_tool_result;
         let is_user = matches!(**first, Message::User(_));
         units.push(Unit { sources, flavour: if is_user && bridge { AFTER_RESULTS } else { 0 } });
-        // Images of results end in a user message of our own.
-        after_results = results > 0 && !sources.iter().any(|m| has_images(m));
+        after_results = ends_in_results(sources.iter().take(results));
         rest = tail;
     }
-    if items.marker.is_some()
-        && let Some(unit) = units.iter_mut().rev().find(|unit| takes_marker(unit))
-    {
-        unit.flavour |= MARKED;
-    }
     units
+}
+
+/// Whether there are results in a row of them, and no image: images of results end in a user message of our own.
+fn ends_in_results<'a>(row: impl Iterator<Item = &'a Arc<Message>>) -> bool {
+    let mut row = row.peekable();
+    row.peek().is_some() && !row.any(|message| message.has_image())
+}
+
+fn is_result(message: &Message) -> bool {
+    matches!(message, Message::ToolResult(_))
+}
+
+/// Puts the cache marker on the last unit that takes it. `false` when none does.
+pub(super) fn mark(units: &mut [Unit<'_>]) -> bool {
+    let last = units.iter_mut().rev().find(|unit| takes_marker(unit));
+    last.map(|unit| unit.flavour |= MARKED).is_some()
 }
 
 /// Whether a unit ends in an item with text.
@@ -71,10 +83,6 @@ fn takes_marker(unit: &Unit<'_>) -> bool {
     }
 }
 
-fn has_images(message: &Message) -> bool {
-    matches!(message, Message::ToolResult(m) if m.content.iter().any(|b| matches!(b, Block::Image(_))))
-}
-
 fn assistant_texts(message: &AssistantMessage) -> impl Iterator<Item = &str> {
     message.content.iter().filter_map(Block::as_text).filter(|text| !text.trim().is_empty())
 }
@@ -82,7 +90,7 @@ fn assistant_texts(message: &AssistantMessage) -> impl Iterator<Item = &str> {
 impl Items<'_> {
     /// Writes the items of one unit.
     pub(super) fn write(&self, unit: &Unit<'_>, w: &mut Writer) {
-        let marker = self.marker.filter(|_| unit.flavour & MARKED != 0);
+        let marker = self.marker.filter(|_| unit.flavour & MARKED == MARKED);
         match unit.sources.first().map(|message| &**message) {
             Some(Message::User(m)) => {
                 if unit.flavour & AFTER_RESULTS != 0 {

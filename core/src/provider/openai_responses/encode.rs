@@ -9,9 +9,9 @@ use super::decode::ResponsesDecoder;
 use super::head::{self, Head};
 use super::items::{Items, foreign_call_id, units};
 use super::{Dialect, azure, codex};
-use crate::convert::{Memo, Target, fold, prepare};
+use crate::convert::{History, Target};
 use crate::fault::Fault;
-use crate::message::{AssistantMessage, Message};
+use crate::message::AssistantMessage;
 use crate::model::{Model, ThinkingLevel};
 use crate::op::HttpRequest;
 use crate::provider::body::BodyCache;
@@ -27,7 +27,7 @@ const MAX_ID: usize = 64;
 pub struct ResponsesEncoder {
     dialect: Dialect,
     cache: BodyCache,
-    memo: Memo,
+    history: History,
     /// What the cached items depend on besides the messages: provider, protocol and id of the model, and the tools
     /// whose calls are free-form.
     target: [String; 3],
@@ -46,12 +46,13 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Maps the options: the output limit is clamped to the context, the level to what the model supports.
+    /// Maps the options: the output limit is clamped to the context beside `input` estimated tokens, the level to what
+    /// the model supports.
     #[must_use]
-    pub fn of(request: &ModelRequest<'_>) -> Self {
+    pub fn of(request: &ModelRequest<'_>, input: u64) -> Self {
         let wanted = request.options.max_tokens;
         Self {
-            max_tokens: Some(options::output_limit(request.model, request.messages, wanted)),
+            max_tokens: Some(options::output_limit(request.model, input, wanted)),
             // A model that cannot be told to stop thinking is told nothing.
             effort: request.options.reasoning.map(|level| match level {
                 ThinkingLevel::Off => level,
@@ -63,7 +64,9 @@ impl Limits {
 
 impl Encoder for ResponsesEncoder {
     fn encode(&mut self, request: &ModelRequest<'_>) -> Result<HttpRequest, Fault> {
-        self.encode_with(request, Limits::of(request))
+        self.read(request);
+        let limits = Limits::of(request, options::input_tokens(request.model, &mut self.history));
+        self.write(request, limits)
     }
 
     fn decoder(&self, model: &Arc<Model>, now_ms: i64) -> Box<dyn Decoder> {
@@ -79,7 +82,7 @@ impl ResponsesEncoder {
         Self {
             dialect,
             cache: BodyCache::default(),
-            memo: Memo::default(),
+            history: History::default(),
             target: [const { String::new() }; 3],
             free_form: FreeForm::new(),
             tier: None,
@@ -91,7 +94,31 @@ impl ResponsesEncoder {
     /// # Errors
     /// When there is no credential, the address is unusable, or a tool demands more than the model can do.
     pub fn encode_with(&mut self, request: &ModelRequest<'_>, limits: Limits) -> Result<HttpRequest, Fault> {
-        let headers = head::headers(request, self.dialect)?;
+        self.read(request);
+        self.write(request, limits)
+    }
+
+    fn read(&mut self, request: &ModelRequest<'_>) {
+        let (model, dialect) = (request.model, self.dialect);
+        let knows_items = matches!(model.provider.as_str(), "openai" | "openai-codex" | "opencode")
+            || (dialect == Dialect::Azure && model.provider == "azure");
+        let rule = |id: &str, reply: &AssistantMessage| {
+            let same_service = reply.provider == model.provider && reply.api == model.api;
+            foreign_call_id(id, knows_items, same_service)
+        };
+        let target = Target {
+            provider: &model.provider,
+            api: &model.api,
+            model: &model.id,
+            images: model.image_input,
+            ids: Some(&rule),
+            max_id: MAX_ID,
+        };
+        self.history.update(request.messages, &target, request.now_ms);
+    }
+
+    fn write(&mut self, request: &ModelRequest<'_>, limits: Limits) -> Result<HttpRequest, Fault> {
+        let headers = head::headers(request, self.dialect, self.history.has_images())?;
         let (url, deployment) = match self.dialect {
             Dialect::OpenAi => (head::endpoint(request)?, None),
             Dialect::Azure => {
@@ -112,31 +139,17 @@ impl ResponsesEncoder {
     ) -> Result<Arc<alloc::vec::Vec<u8>>, Fault> {
         let (model, dialect) = (request.model, self.dialect);
         let compat = Compat::of(model, dialect);
-        let folded = fold(request.messages);
-        let free = if compat.grammar { free_form(&folded.tools) } else { FreeForm::new() };
+        let free = if compat.grammar { free_form(&self.history.fold().tools) } else { FreeForm::new() };
         self.keep_target(model, free);
 
-        let knows_items = matches!(model.provider.as_str(), "openai" | "openai-codex" | "opencode")
-            || (dialect == Dialect::Azure && model.provider == "azure");
-        let rule = |id: &str, reply: &AssistantMessage| {
-            let same_service = reply.provider == model.provider && reply.api == model.api;
-            foreign_call_id(id, knows_items, same_service)
-        };
-        let target = Target {
-            provider: &model.provider,
-            api: &model.api,
-            model: &model.id,
-            images: model.image_input,
-            ids: Some(&rule),
-            max_id: MAX_ID,
-        };
-        let mut messages = prepare(request.messages, &target, request.now_ms, &mut self.memo);
-        messages.retain(|message| !matches!(**message, Message::System(_)));
+        let folded = self.history.fold();
         let head = Head { request, limits, dialect, compat, deployment, folded: &folded };
         let head = head.write(&mut self.tier)?;
         let items = Items { model, free_form: &self.free_form };
-        let units = units(&messages);
-        Ok(self.cache.build(&head, "]}", &units, |unit, w| items.write(unit, w)))
+        let history = self.history.messages();
+        let from = self.cache.resume(history);
+        let units = units(history, from.messages, |reply| self.cache.flavour(reply).unwrap_or_default());
+        Ok(self.cache.build(&head, "]}", from, &units, |unit, w| items.write(unit, w)))
     }
 
     /// Drops the cached items when something changed that all of them depend on.

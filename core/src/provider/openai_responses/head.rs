@@ -216,7 +216,11 @@ pub(super) fn endpoint(request: &ModelRequest<'_>) -> Result<String, Fault> {
 }
 
 /// Headers in layers; an error when nothing authorises the request.
-pub(super) fn headers(request: &ModelRequest<'_>, dialect: Dialect) -> Result<HeaderSet, Fault> {
+pub(super) fn headers(
+    request: &ModelRequest<'_>,
+    dialect: Dialect,
+    images: bool,
+) -> Result<HeaderSet, Fault> {
     let (model, options, credential) = (request.model, request.options, request.credential);
     let mut set = HeaderSet::new();
     set.merge(&headers::identity(model, options.identity.as_ref()));
@@ -234,7 +238,8 @@ pub(super) fn headers(request: &ModelRequest<'_>, dialect: Dialect) -> Result<He
     }
     set.merge(&model.headers);
     if model.provider == "github-copilot" {
-        set.merge(&headers::copilot(request.messages));
+        let last = request.messages.last().map(|last| &**last);
+        set.merge(&headers::copilot(last, images));
     }
     affinity(&mut set, model, cache_session(request), dialect);
     set.merge(&headers::opencode_session(model, options.session_id.as_deref(), &options.headers));

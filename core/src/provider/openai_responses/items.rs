@@ -31,13 +31,23 @@ pub(super) struct Items<'a> {
     pub(super) free_form: &'a FreeForm,
 }
 
-/// Each message by itself.
-pub(super) fn units(messages: &[Arc<Message>]) -> Vec<Unit<'_>> {
-    let mut sent: u32 = 0;
-    let mut list = Vec::with_capacity(messages.len());
-    for message in messages {
-        let is_reply = matches!(**message, Message::Assistant(_));
-        list.push(Unit { flavour: if is_reply { sent } else { 0 }, ..Unit::single(message) });
+/// Each message by itself, from the message at `from` on. `sent_before` is the flavour of an earlier reply: how many
+/// messages are sent before it.
+pub(super) fn units(
+    history: &[Arc<Message>],
+    from: usize,
+    sent_before: impl Fn(usize) -> u32,
+) -> Vec<Unit<'_>> {
+    let is_reply = |message: &Arc<Message>| matches!(**message, Message::Assistant(_));
+    let count = |messages: &[Arc<Message>]| messages.iter().filter(|message| is_sent(message)).count();
+    let (before, rest) = history.split_at_checked(from).unwrap_or((history, &[]));
+    let last_reply = before.iter().rposition(is_reply);
+    let since = before.get(last_reply.unwrap_or(0)..).unwrap_or_default();
+    let mut sent = last_reply.map_or(0, sent_before);
+    sent = sent.saturating_add(u32::try_from(count(since)).unwrap_or(u32::MAX));
+    let mut list = Vec::with_capacity(rest.len());
+    for message in rest {
+        list.push(Unit { flavour: if is_reply(message) { sent } else { 0 }, ..Unit::single(message) });
         sent = sent.saturating_add(u32::from(is_sent(message)));
     }
     list
