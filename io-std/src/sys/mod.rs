@@ -9,6 +9,7 @@ pub mod fault;
 pub mod fs;
 pub mod ignore_rules;
 pub mod image;
+mod lines;
 pub mod lock;
 pub mod process;
 pub mod proxy;
@@ -17,6 +18,7 @@ pub mod search;
 pub mod tls;
 pub mod tree;
 pub mod update;
+mod utf16;
 pub mod wake;
 pub mod walk;
 

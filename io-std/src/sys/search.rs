@@ -5,8 +5,8 @@ use std::io::{self, Cursor, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
 use ignore::overrides::{Override, OverrideBuilder};
 use rustix::fs::OFlags;
 use tau_core::fault::{FaultKind, IoFault};
@@ -14,8 +14,10 @@ use tau_core::op::{Hit, Outcome, SearchSpec};
 
 use super::fs::open_regular;
 use super::ignore_rules::Rules;
+use super::lines::{End, Lines};
 use super::tree::{Flow, Kind, visit};
-use super::{CancelToken, fault};
+use super::utf16::{Encoding, Utf16, byte_order_mark};
+use super::{CancelToken, fault, lines};
 
 /// Files up to this size are searched in one buffer, which is reused; larger ones stream.
 const WHOLE_BYTES: usize = 256 << 10;
@@ -31,12 +33,12 @@ pub fn search(spec: &SearchSpec, cancel: &CancelToken) -> Result<Outcome, IoFaul
     let root = Path::new(&spec.root);
     let overrides = overrides(root, spec.glob.as_deref())?;
     let is_dir = std::fs::metadata(root).map_err(fault::at(&spec.root))?.is_dir();
-    let mut run =
-        Run { spec, cancel, matcher, buffer: Vec::new(), hits: Vec::new(), matches: 0, more: false };
+    let mut lines = Lines::new(&matcher, spec.context as usize, LINE_BYTES);
+    let mut run = Run { spec, cancel, buffer: Vec::new(), hits: Vec::new(), matches: 0, more: false };
     if is_dir {
-        run.folder(root, overrides)?;
+        run.folder(root, overrides, &mut lines)?;
     } else {
-        run.file(root)?;
+        run.file(root, &mut lines)?;
     }
     Ok(Outcome::Hits { hits: run.hits, more: run.more })
 }
@@ -47,12 +49,7 @@ fn matcher(spec: &SearchSpec) -> Result<RegexMatcher, IoFault> {
     if spec.literal && spec.pattern.contains('\n') {
         return Err(invalid("a line break cannot match within one line".into()));
     }
-    RegexMatcherBuilder::new()
-        .fixed_strings(spec.literal)
-        .case_insensitive(spec.ignore_case)
-        .line_terminator(Some(b'\n'))
-        .build(&spec.pattern)
-        .map_err(|e| invalid(e.to_string()))
+    lines::matcher(&spec.pattern, spec.literal, spec.ignore_case).map_err(|e| invalid(e.to_string()))
 }
 
 /// A regular expression for texts, case aside: a function that tells whether it is found in one. Line breaks are
@@ -66,28 +63,8 @@ pub fn pattern(pattern: &str) -> Result<impl Fn(&str) -> bool + use<>, IoFault> 
         .multi_line(false)
         .build(pattern)
         .map_err(|e| IoFault::new(FaultKind::Invalid, format!("invalid pattern `{pattern}`: {e}")))?;
-    Ok(move |text: &str| {
-        let mut found = false;
-        let sink = Found(&mut found);
-        let searched = SearcherBuilder::new().multi_line(true).line_number(false).build().search_slice(
-            &matcher,
-            text.as_bytes(),
-            sink,
-        );
-        searched.is_ok() && found
-    })
-}
-
-/// Notes that there is a match.
-struct Found<'a>(&'a mut bool);
-
-impl Sink for Found<'_> {
-    type Error = io::Error;
-
-    fn matched(&mut self, _: &Searcher, _: &SinkMatch<'_>) -> io::Result<bool> {
-        *self.0 = true;
-        Ok(false)
-    }
+    // A match cannot fail: the error has no values.
+    Ok(move |text: &str| matcher.is_match(text.as_bytes()).is_ok_and(|found| found))
 }
 
 fn overrides(root: &Path, glob: Option<&str>) -> Result<Override, IoFault> {
@@ -103,7 +80,6 @@ fn overrides(root: &Path, glob: Option<&str>) -> Result<Override, IoFault> {
 struct Run<'a> {
     spec: &'a SearchSpec,
     cancel: &'a CancelToken,
-    matcher: RegexMatcher,
     buffer: Vec<u8>,
     hits: Vec<Hit>,
     matches: u64,
@@ -111,90 +87,95 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn folder(&mut self, root: &Path, overrides: Override) -> Result<(), IoFault> {
-        // A file with a NUL byte is no text. One buffer is looked at as a whole before it is searched.
-        let mut whole = self.searcher(BinaryDetection::none());
-        let mut streaming = self.searcher(BinaryDetection::quit(0));
+    fn folder(&mut self, root: &Path, overrides: Override, lines: &mut Lines<'_>) -> Result<(), IoFault> {
         let mut rules = Rules::above(root, ".rgignore", overrides);
         let cancel = self.cancel;
         visit(root, &mut rules, cancel, &mut |entry| {
             if entry.kind == Kind::File {
                 cancel.check()?;
                 // A file that cannot be read is left out, as are lines too long to hold.
-                let _ = self.found_file(entry.path, entry.rel, &mut whole, &mut streaming);
+                let _ = self.found_file(entry.path, entry.rel, lines);
             }
             Ok(if self.more { Flow::Stop } else { Flow::Go })
         })
     }
 
-    fn found_file(
-        &mut self,
-        path: &Path,
-        rel: &[u8],
-        whole: &mut Searcher,
-        streaming: &mut Searcher,
-    ) -> io::Result<()> {
+    /// A file with a NUL byte is no text.
+    fn found_file(&mut self, path: &Path, rel: &[u8], lines: &mut Lines<'_>) -> io::Result<()> {
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-        let mut file = File::options().read(true).custom_flags(flags).open(path)?;
+        let file = File::options().read(true).custom_flags(flags).open(path)?;
+        self.open_file(file, rel, true, lines)
+    }
+
+    /// A file named by the caller is searched whatever it holds.
+    fn file(&mut self, path: &Path, lines: &mut Lines<'_>) -> Result<(), IoFault> {
+        let (file, _) = open_regular(&self.spec.root)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let result = self.open_file(file, name.as_bytes(), false, lines);
+        self.cancel.check()?;
+        result.map_err(fault::at(&self.spec.root))
+    }
+
+    fn open_file(
+        &mut self,
+        mut file: File,
+        rel: &[u8],
+        text_only: bool,
+        lines: &mut Lines<'_>,
+    ) -> io::Result<()> {
         self.buffer.resize(WHOLE_BYTES, 0);
         let len = fill(&mut file, &mut self.buffer)?;
         let buffer = std::mem::take(&mut self.buffer);
         let bytes = buffer.get(..len).unwrap_or_default();
-        let result = if len == WHOLE_BYTES {
-            self.stream(file, bytes, rel, streaming)
-        } else if has_bom(bytes) {
-            self.stream(io::empty(), bytes, rel, streaming)
-        } else if memchr::memchr(0, bytes).is_some() {
+        let mark = byte_order_mark(bytes);
+        let result = if len < WHOLE_BYTES && mark.is_none() {
+            if !(text_only && memchr::memchr(0, bytes).is_some()) {
+                let mut collect = self.collect(rel);
+                lines.text(bytes, &mut |number, line, matches| collect.line(number, line, matches));
+            }
             Ok(())
         } else {
-            self.slice(bytes, rel, whole)
+            let start = bytes.get(mark.map_or(0, |(len, _)| len)..).unwrap_or_default();
+            let reader = Cancellable { inner: Cursor::new(start).chain(file), cancel: self.cancel };
+            match mark {
+                Some((_, Encoding::Utf16(order))) => {
+                    self.stream(&mut Utf16::new(reader, order), rel, text_only, lines)
+                }
+                _ => self.stream(&mut { reader }, rel, text_only, lines),
+            }
         };
         self.buffer = buffer;
         result
     }
 
-    fn slice(&mut self, bytes: &[u8], rel: &[u8], searcher: &mut Searcher) -> io::Result<()> {
-        let mut collect = Collect::new(self.spec, rel, &mut self.hits, &mut self.matches, &mut self.more);
-        searcher.search_slice(&self.matcher, bytes, &mut collect)
-    }
-
     fn stream(
         &mut self,
-        rest: impl Read,
-        start: &[u8],
+        reader: &mut dyn Read,
         rel: &[u8],
-        searcher: &mut Searcher,
+        text_only: bool,
+        lines: &mut Lines<'_>,
     ) -> io::Result<()> {
         let before = (self.hits.len(), self.matches, self.more);
-        let mut collect = Collect::new(self.spec, rel, &mut self.hits, &mut self.matches, &mut self.more);
-        let reader = Cancellable { inner: Cursor::new(start).chain(rest), cancel: self.cancel };
-        let result = searcher.search_reader(&self.matcher, reader, &mut collect);
-        if collect.binary {
+        let mut collect = self.collect(rel);
+        let end = lines
+            .stream(reader, text_only, &mut |number, line, matches| collect.line(number, line, matches))?;
+        if end == End::Binary {
             self.hits.truncate(before.0);
             (self.matches, self.more) = (before.1, before.2);
         }
-        result
+        Ok(())
     }
 
-    /// A file named by the caller is searched whatever it holds.
-    fn file(&mut self, path: &Path) -> Result<(), IoFault> {
-        let (file, _) = open_regular(&self.spec.root)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut searcher = self.searcher(BinaryDetection::none());
-        let result = self.stream(file, &[], name.as_bytes(), &mut searcher);
-        self.cancel.check()?;
-        result.map_err(fault::at(&self.spec.root))
-    }
-
-    fn searcher(&self, binary: BinaryDetection) -> Searcher {
-        let context = self.spec.context as usize;
-        SearcherBuilder::new()
-            .line_number(true)
-            .before_context(context)
-            .after_context(context)
-            .binary_detection(binary)
-            .heap_limit(Some(LINE_BYTES))
-            .build()
+    fn collect<'c>(&'c mut self, rel: &'c [u8]) -> Collect<'c> {
+        Collect {
+            spec: self.spec,
+            rel,
+            path: None,
+            hits: &mut self.hits,
+            matches: &mut self.matches,
+            more: &mut self.more,
+            window: 0,
+        }
     }
 }
 
@@ -210,10 +191,6 @@ fn fill(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(len)
-}
-
-fn has_bom(bytes: &[u8]) -> bool {
-    [b"\xef\xbb\xbf".as_slice(), b"\xff\xfe", b"\xfe\xff"].iter().any(|bom| bytes.starts_with(bom))
 }
 
 struct Cancellable<'a, R> {
@@ -240,20 +217,9 @@ struct Collect<'a> {
     more: &'a mut bool,
     /// Last line that may still be shown as context once the limit is reached.
     window: u64,
-    binary: bool,
 }
 
-impl<'a> Collect<'a> {
-    fn new(
-        spec: &'a SearchSpec,
-        rel: &'a [u8],
-        hits: &'a mut Vec<Hit>,
-        matches: &'a mut u64,
-        more: &'a mut bool,
-    ) -> Self {
-        Self { spec, rel, path: None, hits, matches, more, window: 0, binary: false }
-    }
-
+impl Collect<'_> {
     /// Takes a line; `false` = nothing more of this file is of use.
     fn line(&mut self, number: u64, bytes: &[u8], matches: bool) -> bool {
         let full = *self.matches >= self.spec.limit;
@@ -272,28 +238,6 @@ impl<'a> Collect<'a> {
         let path = self.path.get_or_insert_with(|| String::from_utf8_lossy(self.rel).into_owned()).clone();
         self.hits.push(Hit { path, line: number, is_match, text, clipped });
         true
-    }
-}
-
-impl Sink for Collect<'_> {
-    type Error = io::Error;
-
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        Ok(self.line(found.line_number().unwrap_or_default(), found.bytes(), true))
-    }
-
-    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
-        Ok(self.line(context.line_number().unwrap_or_default(), context.bytes(), false))
-    }
-
-    fn binary_data(&mut self, _: &Searcher, _: u64) -> io::Result<bool> {
-        self.binary = true;
-        Ok(false)
-    }
-
-    fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> io::Result<()> {
-        self.binary |= end.binary_byte_offset().is_some();
-        Ok(())
     }
 }
 
