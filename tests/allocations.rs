@@ -167,7 +167,7 @@ fn more_turns(api: &str, model: &str, turns: usize) -> (u64, u64) {
 }
 
 fn a_turn_costs_the_same_whatever_came_before() {
-    for api in ["openai-completions", "anthropic-messages"] {
+    for api in ["openai-completions", "openai-responses", "anthropic-messages"] {
         for model in ["m1", "another"] {
             let [few, many] = [10, 1000].map(|turns| more_turns(api, model, turns));
             let name = format!("{api}, history of {model}: {few:?} after 10 turns, {many:?} after 1000");

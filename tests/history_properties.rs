@@ -43,9 +43,8 @@ fn reply() -> impl Strategy<Value = Value> {
 }
 
 fn message() -> impl Strategy<Value = Value> {
-    let at = 0..4;
     prop_oneof![
-        2 => (blocks(), at.clone())
+        2 => (blocks(), 0..4)
             .prop_map(|(content, at)| json!({"role": "user", "content": content, "timestamp": at})),
         1 => select(&["go", " "][..]).prop_map(|t| json!({"role": "user", "content": t, "timestamp": 1})),
         4 => reply(),
