@@ -93,7 +93,8 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-const APIS: [&str; 3] = ["openai-completions", "openai-responses", "anthropic-messages"];
+const APIS: [&str; 4] =
+    ["openai-completions", "openai-responses", "anthropic-messages", "google-generative-ai"];
 const MODELS: usize = 4;
 
 fn model(api: &str, nth: usize) -> Model {

@@ -389,7 +389,7 @@ mod tests {
         signed.content = alloc::vec![Block::text("words"), Block::text(""), sign("")];
         let list = [Arc::new(Message::Assistant(signed))];
         let blocks = |target: &Target<'_>| {
-            let made = prepare(&list, target, 9, &mut Memo::default());
+            let made = prepare(&list, target, 9);
             made[0].as_assistant().map(|reply| reply.content.clone()).unwrap_or_default()
         };
         assert_eq!(blocks(&TARGET), [Block::text("words"), sign("")]);

@@ -25,6 +25,14 @@ pub struct Unit<'a> {
     pub flavour: u32,
 }
 
+/// Units from the message at `from` on, which begins one: consecutive results together, other messages by themselves.
+#[must_use]
+pub fn rows(history: &[Arc<Message>], from: usize) -> Vec<Unit<'_>> {
+    let is_result = |message: &Arc<Message>| matches!(**message, Message::ToolResult(_));
+    let rows = history.get(from..).unwrap_or_default().chunk_by(|a, b| is_result(a) && is_result(b));
+    rows.map(|sources| Unit { sources, flavour: 0 }).collect()
+}
+
 /// Bit of a flavour that a unit has only as long as nothing else follows, such as a marker of the end.
 pub const PASSING: u32 = 1 << 31;
 

@@ -23,14 +23,6 @@ pub(super) struct Shape {
     pub(super) empty_signature: bool,
 }
 
-/// One unit per wire message, from the message at `from` on, which begins one: consecutive results belong together.
-/// System messages must be out already.
-pub(super) fn units(history: &[Arc<Message>], from: usize) -> Vec<Unit<'_>> {
-    let is_result = |message: &Arc<Message>| matches!(**message, Message::ToolResult(_));
-    let chunks = history.get(from..).unwrap_or_default().chunk_by(|a, b| is_result(a) && is_result(b));
-    chunks.map(|sources| Unit { sources, flavour: 0 }).collect()
-}
-
 /// Whether a unit becomes a message at all.
 pub(super) fn says_something(unit: &Unit<'_>, shape: Shape) -> bool {
     unit.sources.iter().any(|message| match &**message {

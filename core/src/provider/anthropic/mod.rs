@@ -18,7 +18,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use self::compat::Compat;
-use super::body::{BodyCache, PASSING, Resume, Unit};
+use super::body::{BodyCache, PASSING, Resume, Unit, rows};
 use super::headers::{self, HeaderSet};
 use super::{CacheRetention, Decoder, Encoder, ModelRequest, options};
 use crate::convert::{History, Target, sanitize_id};
@@ -107,12 +107,12 @@ impl Anthropic {
         }
         let history = self.history.messages();
         let mut from = self.body.resume(history);
-        let mut units = messages::units(history, from.messages);
+        let mut units = rows(history, from.messages);
         let mut last = last_that_speaks(&mut units, shape);
         if last.is_none() {
             // What is marked stands before them.
             from = Resume::default();
-            units = messages::units(history, 0);
+            units = rows(history, 0);
             last = last_that_speaks(&mut units, shape);
         }
         if let Some(last) = last

@@ -7,15 +7,15 @@ use alloc::sync::Arc;
 
 use super::decode::GoogleDecoder;
 use super::family::{Amount, Thinking, needs_call_ids, nests_images};
-use super::messages::{Shape, units, write_text};
+use super::messages::{Shape, write_text};
 use super::{VERTEX, address, tools};
-use crate::convert::{self, Fold, Memo, Target, sanitize_id};
+use crate::convert::{Fold, History, Target, sanitize_id};
 use crate::fault::Fault;
 use crate::json::Writer;
-use crate::message::{AssistantMessage, Message};
+use crate::message::AssistantMessage;
 use crate::model::Model;
 use crate::op::HttpRequest;
-use crate::provider::body::BodyCache;
+use crate::provider::body::{BodyCache, rows};
 use crate::provider::headers::{self, HeaderSet};
 use crate::provider::request::{authorised, post};
 use crate::provider::{Decoder, Encoder, ModelRequest, options};
@@ -27,7 +27,7 @@ const KEY_HEADER: &str = "x-goog-api-key";
 /// The encoder of both protocols; keeps the last body.
 #[derive(Debug, Default)]
 pub struct GoogleEncoder {
-    memo: Memo,
+    history: History,
     body: BodyCache,
     /// What the encoding of messages depends on besides the messages.
     shape: Option<Shape>,
@@ -45,12 +45,13 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// Maps the options: the output limit is clamped to the context, the level to what the model supports.
+    /// Maps the options: the output limit is clamped to the context beside `input` estimated tokens, the level to what
+    /// the model supports.
     #[must_use]
-    pub fn of(request: &ModelRequest<'_>) -> Self {
+    pub fn of(request: &ModelRequest<'_>, input: u64) -> Self {
         let (model, wishes) = (request.model, request.options);
         Self {
-            max_tokens: Some(options::output_limit(model, request.messages, wishes.max_tokens)),
+            max_tokens: Some(options::output_limit(model, input, wishes.max_tokens)),
             thinking: Thinking::choose(model, wishes.reasoning, &wishes.budgets),
         }
     }
@@ -58,7 +59,9 @@ impl Generation {
 
 impl Encoder for GoogleEncoder {
     fn encode(&mut self, request: &ModelRequest<'_>) -> Result<HttpRequest, Fault> {
-        self.encode_with(request, Generation::of(request))
+        self.read(request);
+        let input = options::input_tokens(request.model, &mut self.history);
+        self.write(request, Generation::of(request, input))
     }
 
     fn decoder(&self, model: &Arc<Model>, now_ms: i64) -> Box<dyn Decoder> {
@@ -76,29 +79,40 @@ impl GoogleEncoder {
         request: &ModelRequest<'_>,
         generation: Generation,
     ) -> Result<HttpRequest, Fault> {
+        self.read(request);
+        self.write(request, generation)
+    }
+
+    fn read(&mut self, request: &ModelRequest<'_>) {
         let model = request.model;
-        let headers = request_headers(request)?;
-        let url = address::url(request, headers.get(KEY_HEADER).is_some())?;
-        let shape = Shape { ids: needs_call_ids(&model.id), nested_images: nests_images(&model.id) };
         let rule = |id: &str, _: &AssistantMessage| sanitize_id(id, MAX_ID).into_owned();
         let target = Target {
             provider: &model.provider,
             api: &model.api,
             model: &model.id,
             images: model.image_input,
-            ids: if shape.ids { Some(&rule) } else { None },
+            ids: if needs_call_ids(&model.id) { Some(&rule) } else { None },
             max_id: MAX_ID,
         };
-        let head = head(request, &convert::fold(request.messages))?;
-        let mut history = convert::prepare(request.messages, &target, request.now_ms, &mut self.memo);
-        history.retain(|message| !matches!(**message, Message::System(_)));
+        self.history.update(request.messages, &target, request.now_ms);
+    }
+
+    fn write(&mut self, request: &ModelRequest<'_>, generation: Generation) -> Result<HttpRequest, Fault> {
+        let id = &request.model.id;
+        let headers = request_headers(request)?;
+        let url = address::url(request, headers.get(KEY_HEADER).is_some())?;
+        let head = head(request, &self.history.fold())?;
+        let shape = Shape { ids: needs_call_ids(id), nested_images: nests_images(id) };
         if self.shape != Some(shape) {
             self.body.clear();
             self.shape = Some(shape);
         }
         self.requests = self.requests.wrapping_add(1);
         let tail = tail(request, generation);
-        let body = self.body.build(&head, &tail, &units(&history), |unit, w| shape.write(unit, w));
+        let history = self.history.messages();
+        let from = self.body.resume(history);
+        let units = rows(history, from.messages);
+        let body = self.body.build(&head, &tail, from, &units, |unit, w| shape.write(unit, w));
         Ok(post(request, url, headers, body))
     }
 }
@@ -201,6 +215,7 @@ mod tests {
     use super::super::API;
     use super::*;
     use crate::json::Value;
+    use crate::message::Message;
     use crate::op::Credential;
     use crate::provider::RequestOptions;
     use alloc::vec;

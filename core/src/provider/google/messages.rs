@@ -4,7 +4,6 @@
 //! inside results: then each result with images ends its content, and the images follow as one of their own.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use crate::convert::SEE_IMAGE;
 use crate::json::{Value, Writer};
@@ -24,13 +23,6 @@ pub(super) struct Shape {
     pub(super) ids: bool,
     /// Images stand inside results.
     pub(super) nested_images: bool,
-}
-
-/// One unit per message or row of results. System messages must be out already.
-pub(super) fn units(history: &[Arc<Message>]) -> Vec<Unit<'_>> {
-    let is_result = |message: &Arc<Message>| matches!(**message, Message::ToolResult(_));
-    let rows = history.chunk_by(|a, b| is_result(a) && is_result(b));
-    rows.map(|sources| Unit { sources, flavour: 0 }).collect()
 }
 
 impl Shape {
