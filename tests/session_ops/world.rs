@@ -438,7 +438,7 @@ impl World {
         let facts: Vec<(&str, Option<&str>)> =
             self.memory.iter().map(|fact| (fact.id.as_str(), fact.parent.as_deref())).collect();
         let differs = links.iter().zip(&facts).position(|(link, fact)| link != fact);
-        let at = differs.unwrap_or(links.len().min(facts.len()));
+        let at = differs.unwrap_or_else(|| links.len().min(facts.len()));
         assert_eq!(links.get(at..), facts.get(at..), "{}", story());
         assert_eq!(session.name().map(str::to_owned), naive::name(&self.memory), "{}", story());
         assert_eq!(labels(session), naive::labels(&self.memory), "{}", story());
@@ -461,7 +461,7 @@ impl World {
         let plain: Vec<&str> =
             naive::path(&self.memory, leaf).into_iter().map(|fact| fact.id.as_str()).collect();
         assert_eq!(path, plain, "{}", story());
-        assert!(session.is_stored() == !self.file.is_empty(), "{}", story());
+        assert!(session.is_stored() != self.file.is_empty(), "{}", story());
     }
 
     /// Once everything is written, the file is the session.
