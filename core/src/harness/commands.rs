@@ -63,6 +63,8 @@ impl Desk {
             Command::Shutdown => {
                 self.closing = Closing::Wanted;
                 self.abort(cx);
+                // What could not be written has its last chance.
+                cx.out.extend(self.session.flush().map(Want::Append));
             }
             // The hub runs them.
             Command::Shell { .. } | Command::AbortShells => {}

@@ -441,14 +441,14 @@ impl Desk {
         self.session.appended(len);
     }
 
-    /// An append failed: its lines go out with the next one.
-    pub fn append_failed(&mut self, op: AppendOp, reason: &str, cx: &mut Cx<'_>) {
+    /// An append failed, and with it those that were to follow: their lines go out with the next one, in order.
+    pub fn append_failed(&mut self, ops: Vec<AppendOp>, reason: &str, cx: &mut Cx<'_>) {
+        let path = ops.first().map_or("its file", |op| &op.path);
         let text = format!(
-            "The session could not be written to {}: {reason}. The conversation goes on in memory; free space or \
-             repair the folder, the next message tries again.",
-            op.path
+            "The session could not be written to {path}: {reason}. The conversation goes on in memory; free space or \
+             repair the folder, the next message tries again."
         );
-        self.session.append_failed(op);
+        ops.into_iter().for_each(|op| self.session.append_failed(op));
         self.job_not_written();
         cx.out.push(Want::Event(Event::Error(Fault::new("session_write", text))));
     }

@@ -105,14 +105,15 @@ impl Desk {
         Ok(())
     }
 
-    /// The leaf is where it was to go, and stored.
-    pub(super) fn branch_left(&mut self, leaving: &Leaving, cx: &mut Cx<'_>) {
+    /// The leaf went to `entry` (empty = before the first one), and that is stored.
+    pub(super) fn branch_left(&mut self, leaving: &Leaving, entry: String, cx: &mut Cx<'_>) {
         let from =
             |id: &str| matches!(self.session.body(id), Some(crate::session::EntryBody::BranchSummary(_)));
-        let leaf = self.session.leaf_id().map(String::from);
+        let leaf = Some(entry).filter(|id| !id.is_empty());
         // A label, if there is one, stands below the summary.
         let tree = self.session.tree();
-        let parent = tree.leaf().and_then(|slot| tree.parent_id(slot)).map(String::from);
+        let slot = leaf.as_deref().and_then(|id| tree.find(id));
+        let parent = slot.and_then(|slot| tree.parent_id(slot)).map(String::from);
         let summary = leaf.iter().chain(&parent).find(|id| leaving.plan.is_some() && from(id)).cloned();
         self.adopt_thinking(cx);
         self.moved = Some(Ok(Moved { leaf, editor_text: leaving.step.editor_text.clone(), summary }));

@@ -327,30 +327,27 @@ impl Desk {
             let why = "The summary could not be stored; the conversation stays as it was.";
             return self.job_stopped(&Stopped::Failed(Fault::new("summary_not_stored", why)), cx);
         }
+        let entry = entry.clone();
         let Some(job) = self.job.take() else { return };
         self.tell_retries_are_over(&job, cx);
         self.reload_context();
         match job.purpose {
             Purpose::Compaction { reason, then, .. } => {
                 let will_retry = matches!(then, Then::Continue);
-                let result = self.compacted_facts();
+                let result = self.compacted_facts(&entry);
                 self.compaction_ended(reason, will_retry, result.as_ref().ok_or(&Stopped::Cancelled), cx);
                 self.then(then, true, cx);
             }
-            Purpose::Branch(leaving) => self.branch_left(&leaving, cx),
+            Purpose::Branch(leaving) => self.branch_left(&leaving, entry, cx),
         }
     }
 
-    /// The facts of the compaction at the leaf.
-    fn compacted_facts(&mut self) -> Option<Arc<Compacted>> {
-        let tree = self.session.tree();
-        let Some(EntryBody::Compaction(entry)) = tree.node(tree.leaf()?)?.body() else { return None };
+    /// The facts of a compaction that was made; other entries may stand below it by now.
+    fn compacted_facts(&mut self, id: &str) -> Option<Arc<Compacted>> {
+        let Some(EntryBody::Compaction(entry)) = self.session.body(id) else { return None };
         Some(Arc::new(Compacted {
             summary: entry.summary.clone(),
-            first_kept: entry
-                .first_kept
-                .clone()
-                .unwrap_or_else(|| tree.leaf().map_or("", |at| tree.id(at)).into()),
+            first_kept: entry.first_kept.clone().unwrap_or_else(|| id.into()),
             tokens_before: entry.tokens_before,
             tokens_after: compaction::tokens_after(self.session.context(), &mut self.estimator),
             usage: entry.usage,

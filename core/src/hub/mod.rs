@@ -313,7 +313,9 @@ impl Hub {
                 Reply::Done(Outcome::Appended { len, .. }) => self.desk.appended(len),
                 Reply::Failed(fault) => {
                     let mut cx = Cx { now: self.now, rng: &mut self.rng, out: &mut self.wants };
-                    self.desk.append_failed(append, &fault.detail, &mut cx);
+                    let mut lost = alloc::vec![append];
+                    lost.append(&mut self.ops.take_behind());
+                    self.desk.append_failed(lost, &fault.detail, &mut cx);
                     self.carry_out();
                 }
                 _ => {}

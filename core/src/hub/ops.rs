@@ -36,6 +36,8 @@ pub(super) struct Ops {
     /// Appends that are not acknowledged; everything else waits for them.
     appends: usize,
     held: VecDeque<(OpId, Lane, Op)>,
+    /// Appends that were behind one that failed: a line never gets into the file before those above it.
+    behind: Vec<AppendOp>,
     /// Last replies of ops that were cancelled before they started.
     undone: VecDeque<OpId>,
     out: VecDeque<Output>,
@@ -180,6 +182,9 @@ impl Ops {
         {
             state.busy = None;
         }
+        if matches!((&entry.owner, reply), (Some(Owner::Append(_)), Reply::Failed(_))) {
+            self.drop_appends();
+        }
         if entry.lane != Lane::Free {
             self.advance(&entry.lane);
         }
@@ -192,6 +197,23 @@ impl Ops {
             }
         }
         entry.owner
+    }
+
+    /// Takes back the appends that did not start yet.
+    fn drop_appends(&mut self) {
+        let Some(state) = self.lanes.get_mut(&Lane::Session) else { return };
+        for (id, op) in core::mem::take(&mut state.queue) {
+            self.open.remove(&id);
+            self.appends = self.appends.saturating_sub(1);
+            if let Op::Append(op) = op {
+                self.behind.push(op);
+            }
+        }
+    }
+
+    /// What was to be written after the append that failed, in order.
+    pub(super) fn take_behind(&mut self) -> Vec<AppendOp> {
+        core::mem::take(&mut self.behind)
     }
 
     /// The next op that ended before it started, with its last reply.
