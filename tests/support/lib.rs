@@ -11,6 +11,7 @@ pub mod drive;
 pub mod masks;
 pub mod messages;
 pub mod page;
+pub mod play;
 pub mod program;
 pub mod pty;
 pub mod server;

@@ -2,7 +2,8 @@
 //!
 //! "Older than the last compaction" is decided by the order of entries, never by comparing times (D15).
 
-use crate::message::StopReason;
+use crate::message::{AssistantMessage, StopReason};
+use crate::overflow::is_recoverable_length;
 use crate::session::tree::{Slot, Tree};
 use crate::session::{Context, EntryBody, EntryKind};
 use crate::settings::CompactionSettings;
@@ -62,19 +63,22 @@ pub fn is_edited_since(tree: &Tree, slot: Slot) -> bool {
     newer(tree, slot, is_edit)
 }
 
-/// Whether another compaction may help the reply at `slot`: none was made yet on its branch, or a good reply came after
-/// the last one. Otherwise compactions and failures would take turns for ever (bug 63).
+/// Whether another compaction may help the reply at `slot`: it is a good one, none was made yet on its branch, or a good
+/// reply came after the last one. Otherwise compactions and failures would take turns for ever (bug 63). A reply is good
+/// when it ended by itself, or at the limit of a model that writes at most `max_tokens`.
 #[must_use]
-pub fn may_compact_again(tree: &Tree, slot: Slot) -> bool {
-    let mut next = tree.parent(slot);
+pub fn may_compact_again(tree: &Tree, slot: Slot, max_tokens: u64) -> bool {
+    let mut next = Some(slot);
     // A cycle of parents ends with the number of entries.
     for _ in tree.nodes() {
         let Some(node) = next.and_then(|at| tree.node(at)) else { return true };
         match (node.kind(), node.body()) {
             (EntryKind::Compaction, _) => return false,
             (EntryKind::Assistant, Some(EntryBody::Message(message))) => {
-                let reason = message.as_assistant().map(|reply| reply.stop_reason);
-                if !matches!(reason, Some(StopReason::Error | StopReason::Aborted | StopReason::Length)) {
+                let is_good = |reply: &AssistantMessage| {
+                    !reply.stop_reason.is_failure() && !is_recoverable_length(reply, max_tokens)
+                };
+                if message.as_assistant().is_some_and(is_good) {
                     return true;
                 }
             }

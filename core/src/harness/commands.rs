@@ -161,6 +161,10 @@ impl Desk {
         self.check_idle()?;
         self.abort_requested = false;
         self.agent.continue_run(cx.now).map_err(refused)?;
+        // A session that another program began, or in which nobody asked anything yet, may not tell of the prompt.
+        if let Some(patch) = prompt_state::patch(self.agent.context(), &self.prompt, cx.now.wall.0) {
+            self.tell(patch, cx);
+        }
         self.record_selection(cx);
         self.activity = Activity::Running;
         Ok(())

@@ -408,6 +408,9 @@ impl Desk {
                 return;
             }
         }
+        if !may_follow {
+            self.drop_retries(cx);
+        }
         let queued = !self.agent.steering.is_empty() || !self.agent.follow_up.is_empty();
         if queued && may_follow && !end.stays && self.agent.continue_run(cx.now).is_ok() {
             self.activity = Activity::Running;

@@ -38,7 +38,7 @@ impl Desk {
                 self.check_idle()?;
                 self.start_run(message, cx);
             }
-            (_, false, _) => self.tell_note(message, cx),
+            (_, false, _) => self.tell(message, cx),
         }
         Ok(())
     }
@@ -62,11 +62,12 @@ impl Desk {
     /// The turn is over: what waited for that joins the conversation.
     pub(super) fn tell_held_notes(&mut self, cx: &mut Cx<'_>) {
         for message in core::mem::take(&mut self.notes.held) {
-            self.tell_note(message, cx);
+            self.tell(message, cx);
         }
     }
 
-    fn tell_note(&mut self, message: Arc<Message>, cx: &mut Cx<'_>) {
+    /// A message joins the conversation outside of a run.
+    pub(super) fn tell(&mut self, message: Arc<Message>, cx: &mut Cx<'_>) {
         cx.out.push(Want::Event(Event::MessageStart(Arc::clone(&message))));
         cx.out.push(Want::Event(Event::MessageEnd(Arc::clone(&message))));
         self.append_note(message, cx);

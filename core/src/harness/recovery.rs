@@ -158,6 +158,12 @@ impl Desk {
         }
     }
 
+    /// Nothing may follow a run, also no retry that was announced with its end.
+    pub(super) fn drop_retries(&mut self, cx: &mut Cx<'_>) {
+        self.recovery.verdict = None;
+        self.end_retries(RETRY_CANCELLED.to_string(), cx);
+    }
+
     /// The wait before a retry is over.
     pub(super) fn retry_now(&mut self, cx: &mut Cx<'_>) {
         if self.agent.continue_run(cx.now).is_ok() {
@@ -233,6 +239,8 @@ impl Desk {
             return Need::Nothing;
         }
         let model = self.agent.model();
+        // A failure after a compaction is no progress: compacting again would change nothing (bug 63).
+        let may_compact = measure::may_compact_again(tree, slot, model.max_tokens);
         if let Some(window) = self.window_for(reply) {
             // What usage says of a context that was edited since is no news.
             let is_current = reply.stop_reason == StopReason::Error || !measure::is_edited_since(tree, slot);
@@ -242,11 +250,14 @@ impl Desk {
                 return Need::Compact(Reason::Overflow);
             }
             if overflow || is_cut {
-                if self.recovery.attempted || !measure::may_compact_again(tree, slot) {
+                if self.recovery.attempted || !may_compact {
                     return Need::GiveUp(if overflow { OVERFLOW_AGAIN } else { CUT_AGAIN });
                 }
                 return Need::Recover(slot);
             }
+        }
+        if !may_compact {
+            return Need::Nothing;
         }
         let window = model.context_window;
         let tokens = measure::after_reply(tree, self.session.context(), slot, &mut self.estimator);
@@ -266,7 +277,9 @@ impl Desk {
             // A wrong setting was told when the run began or will be at its end.
             _ => return false,
         };
-        if self.agent.is_aborted() {
+        let max_tokens = self.agent.model().max_tokens;
+        let may_compact = |(slot, _)| measure::may_compact_again(self.session.tree(), slot, max_tokens);
+        if self.agent.is_aborted() || !self.last_reply().is_some_and(may_compact) {
             return false;
         }
         let (tree, context) = (self.session.tree(), self.session.context());

@@ -14,7 +14,7 @@ use tau_core::session::stats::Fill;
 use super::show::Shower;
 
 /// Entries in order, their ids as numbers.
-pub fn entries(session: &Session, show: &Shower) -> Value {
+pub(super) fn entries(session: &Session, show: &Shower) -> Value {
     let mut numbers = HashMap::new();
     let tree = session.tree();
     let mut shown = Vec::new();
@@ -87,7 +87,7 @@ fn said(content: &Value) -> String {
 }
 
 /// Roles of a context, those of replies with how they ended.
-pub fn roles(context: &[Arc<Message>]) -> Value {
+pub(super) fn roles(context: &[Arc<Message>]) -> Value {
     let role = |message: &Arc<Message>| match message.as_assistant() {
         Some(reply) => format!("assistant:{}", reply.stop_reason.name()),
         None => message.role().to_owned(),
@@ -96,7 +96,7 @@ pub fn roles(context: &[Arc<Message>]) -> Value {
 }
 
 /// How full the context is, as `get_session_stats` tells it.
-pub fn usage(session: &Session, model: &Model) -> Value {
+pub(super) fn usage(session: &Session, model: &Model) -> Value {
     let mut w = Writer::new();
     match Fill::of(session, model) {
         Some(fill) => fill.write(&mut w),

@@ -1,4 +1,5 @@
-//! Traces of one low-level agent: a scripted provider and scripted tools, events and hooks in order.
+//! Recorded traces: a scripted provider and scripted tools, events in order. Of one low-level agent with its hooks, and
+//! of the session layer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,9 +16,16 @@ use tau_core::model::{Model, ThinkingLevel};
 use tau_core::now::{Mono, Now, Wall};
 use tau_core::tools::{ExecutionMode, ToolOutput};
 use tau_tests::compare::same;
+use tau_tests::play::desk::play;
+use tau_tests::play::script::{Bench, Next, Playing, Triggers, aborted, failed, list, text};
+use tau_tests::play::show::Shower;
 
-use super::script::{Bench, Next, Playing, Triggers, aborted, failed, list, text};
-use super::show::Shower;
+pub fn session(_: &Value, case: &Value) -> Result<(), String> {
+    let played = play(&case["input"])?;
+    let expected = &case["expected"];
+    same(&expected["events"], &Value::Array(played.events))?;
+    same(&expected["final"], &played.last)
+}
 
 pub fn core(_: &Value, case: &Value) -> Result<(), String> {
     let mut world = World::new(&case["input"]);
