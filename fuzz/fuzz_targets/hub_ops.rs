@@ -6,15 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../tests/sim/check.rs"]
-mod check;
-#[path = "../../tests/sim/dice.rs"]
-mod dice;
-#[path = "../../tests/sim/disk.rs"]
-mod disk;
-#[path = "../../tests/sim/model.rs"]
-mod model;
-#[path = "../../tests/sim/world.rs"]
+#[path = "../../tests/sim/world/mod.rs"]
 mod world;
 
 /// More choices make runs longer than the world waits for their end.

@@ -7,35 +7,19 @@ use tau_core::event::Event;
 use tau_core::ids::OpId;
 use tau_core::message::StopReason;
 
-/// How often interesting things happened.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Coverage {
-    pub(crate) aborted: u64,
-    pub(crate) failed_replies: u64,
-    pub(crate) failed_appends: u64,
-    pub(crate) tool_calls: u64,
-    pub(crate) tool_errors: u64,
-    pub(crate) queued: u64,
-    /// Commands of the shell that left a record.
-    pub(crate) shells: u64,
-}
+use super::coverage::Coverage;
+use super::recovery::Recovery;
 
-impl Coverage {
-    pub(crate) fn add(&mut self, other: Self) {
-        self.aborted += other.aborted;
-        self.failed_replies += other.failed_replies;
-        self.failed_appends += other.failed_appends;
-        self.tool_calls += other.tool_calls;
-        self.tool_errors += other.tool_errors;
-        self.queued += other.queued;
-        self.shells += other.shells;
-    }
-}
-
-#[derive(Default)]
 pub(crate) struct Watch {
     pub(crate) failures: Vec<String>,
     pub(crate) seen: Coverage,
+    life: Life,
+    pub(crate) recovery: Recovery,
+}
+
+/// What is forgotten when the program dies.
+#[derive(Default)]
+struct Life {
     /// Ops that are open, and whether they were cancelled.
     open: BTreeMap<OpId, bool>,
     started: BTreeSet<OpId>,
@@ -45,31 +29,47 @@ pub(crate) struct Watch {
     running: Vec<String>,
     settled: bool,
     shells: u64,
+    shells_ended: u64,
     /// Commands of the shell that did not end.
     open_shells: BTreeSet<u64>,
 }
 
 impl Watch {
+    pub(crate) fn new(max_retries: u64) -> Self {
+        let recovery = Recovery::new(max_retries);
+        Self { failures: Vec::new(), seen: Coverage::default(), life: Life::default(), recovery }
+    }
+
+    /// The program died and was started again.
+    pub(crate) fn begin_life(&mut self, max_retries: u64) {
+        self.seen.saw("crashes");
+        (self.life, self.recovery) = (Life::default(), Recovery::new(max_retries));
+    }
+
+    pub(crate) const fn shells_ended(&self) -> u64 {
+        self.life.shells_ended
+    }
+
     pub(crate) fn fail(&mut self, text: impl Into<String>) {
         self.failures.push(text.into());
     }
 
     pub(crate) fn new_shell(&mut self) -> u64 {
-        self.shells += 1;
-        self.open_shells.insert(self.shells);
-        self.shells
+        self.life.shells += 1;
+        self.life.open_shells.insert(self.life.shells);
+        self.life.shells
     }
 
     /// Invariant 1: at most one cancel, and only of what is open.
     pub(crate) fn start(&mut self, op: OpId) {
-        if !self.started.insert(op) {
+        if !self.life.started.insert(op) {
             self.fail(format!("{op} started twice"));
         }
-        self.open.insert(op, false);
+        self.life.open.insert(op, false);
     }
 
     pub(crate) fn cancel(&mut self, op: OpId) {
-        match self.open.get_mut(&op) {
+        match self.life.open.get_mut(&op) {
             Some(cancelled) if !*cancelled => *cancelled = true,
             Some(_) => self.fail(format!("{op} cancelled twice")),
             None => self.fail(format!("{op} cancelled after its last reply")),
@@ -77,27 +77,26 @@ impl Watch {
     }
 
     pub(crate) fn last_reply(&mut self, op: OpId) {
-        self.open.remove(&op);
+        self.life.open.remove(&op);
     }
 
-    /// Invariant 2: runs, turns and calls nest and balance. Invariant 10: no secret in an event.
-    pub(crate) fn event(&mut self, event: &Event, secret: &str) {
-        if format!("{event:?}").contains(secret) {
-            self.fail("a secret in an event");
-        }
+    /// Invariant 2: runs, turns and calls nest and balance.
+    pub(crate) fn event(&mut self, event: &Event) {
+        self.recovery.event(event, &mut self.seen);
+        self.failures.extend(self.recovery.take_failures().into_iter().map(str::to_owned));
         match event {
             Event::AgentStart => {
-                self.expect(!self.in_run && !self.in_turn, "agent_start inside a run");
-                self.in_run = true;
-                self.settled = false;
+                self.expect(!self.life.in_run && !self.life.in_turn, "agent_start inside a run");
+                self.life.in_run = true;
+                self.life.settled = false;
             }
             Event::TurnStart => {
-                self.expect(self.in_run && !self.in_turn, "turn_start at the wrong place");
-                self.in_turn = true;
+                self.expect(self.life.in_run && !self.life.in_turn, "turn_start at the wrong place");
+                self.life.in_turn = true;
             }
             Event::TurnEnd { message, results } => {
-                self.expect(self.in_turn, "turn_end without turn_start");
-                self.expect(self.running.is_empty(), "turn_end while calls run");
+                self.expect(self.life.in_turn, "turn_end without turn_start");
+                self.expect(self.life.running.is_empty(), "turn_end while calls run");
                 let message = message.as_assistant().unwrap();
                 let calls = message.tool_calls().count();
                 if message.stop_reason.is_failure() {
@@ -105,49 +104,50 @@ impl Watch {
                 } else {
                     self.expect(results.len() == calls, "a call without result");
                 }
-                self.seen.aborted += u64::from(message.stop_reason == StopReason::Aborted);
-                self.seen.failed_replies += u64::from(message.stop_reason == StopReason::Error);
+                self.seen.saw_if("aborted", message.stop_reason == StopReason::Aborted);
+                self.seen.saw_if("failed replies", message.stop_reason == StopReason::Error);
                 self.expect(
                     message.stop_reason != StopReason::Pending,
                     "a pending reply at the end of a turn",
                 );
-                self.in_turn = false;
+                self.life.in_turn = false;
             }
             Event::AgentEnd { .. } => {
-                self.expect(self.in_run && !self.in_turn, "agent_end at the wrong place");
-                self.in_run = false;
+                self.expect(self.life.in_run && !self.life.in_turn, "agent_end at the wrong place");
+                self.life.in_run = false;
             }
             Event::AgentSettled { .. } => {
-                self.expect(!self.in_run && !self.settled, "agent_settled at the wrong place");
-                self.settled = true;
+                self.expect(!self.life.in_run && !self.life.settled, "agent_settled at the wrong place");
+                self.life.settled = true;
             }
             Event::ToolStart { call_id, .. } => {
-                self.expect(self.in_turn, "a call outside a turn");
-                self.running.push(call_id.clone());
+                self.expect(self.life.in_turn, "a call outside a turn");
+                self.life.running.push(call_id.clone());
             }
             Event::ToolEnd { call_id, result, .. } => {
-                self.seen.tool_calls += 1;
-                self.seen.tool_errors += u64::from(result.is_error);
-                match self.running.iter().position(|id| id == call_id) {
+                self.seen.saw("tool calls");
+                self.seen.saw_if("tool errors", result.is_error);
+                match self.life.running.iter().position(|id| id == call_id) {
                     Some(at) => {
-                        self.running.remove(at);
+                        self.life.running.remove(at);
                     }
                     None => self.fail("a call ended that did not begin, or twice"),
                 }
             }
             Event::ToolUpdate { call_id, .. } => {
-                let known = self.running.contains(call_id);
+                let known = self.life.running.contains(call_id);
                 self.expect(known, "an update of a call that does not run");
             }
-            Event::QueueUpdate { .. } => self.seen.queued += 1,
+            Event::QueueUpdate { .. } => self.seen.saw("queued"),
             Event::ShellOutput { id, delta } => {
-                let known = self.open_shells.contains(id) && !delta.is_empty();
+                let known = self.life.open_shells.contains(id) && !delta.is_empty();
                 self.expect(known, "output of a command of the shell that does not run, or none");
             }
             Event::ShellEnd { id, outcome } => {
-                let known = self.open_shells.remove(id);
+                let known = self.life.open_shells.remove(id);
                 self.expect(known, "a command of the shell ended that did not begin, or twice");
-                self.seen.shells += u64::from(outcome.is_ok());
+                self.life.shells_ended += u64::from(outcome.is_ok());
+                self.seen.saw_if("shells", outcome.is_ok());
             }
             _ => {}
         }
@@ -194,11 +194,25 @@ impl Watch {
         }
     }
 
+    /// A request for a summary: a question of its own, without tools.
+    pub(crate) fn summary_request(&mut self, body: &Value) {
+        let roles: Vec<&str> =
+            body["messages"].as_array().unwrap().iter().filter_map(|m| m["role"].as_str()).collect();
+        self.expect(
+            matches!(roles[..], ["system" | "developer", "user"]),
+            "a request for a summary that says more",
+        );
+        self.expect(body.get("tools").is_none(), "a request for a summary with tools");
+        self.seen.saw("summary requests");
+    }
+
     pub(crate) fn end(&mut self) {
-        let open = self.open.len();
-        self.expect(!self.in_run && !self.in_turn, "the run did not end");
-        self.expect(self.running.is_empty(), "calls did not end");
-        self.expect(self.open_shells.is_empty(), "commands of the shell did not end");
+        self.recovery.end();
+        self.failures.extend(self.recovery.take_failures().into_iter().map(str::to_owned));
+        let open = self.life.open.len();
+        self.expect(!self.life.in_run && !self.life.in_turn, "the run did not end");
+        self.expect(self.life.running.is_empty(), "calls did not end");
+        self.expect(self.life.open_shells.is_empty(), "commands of the shell did not end");
         self.expect(open == 0, "ops without last reply");
     }
 }

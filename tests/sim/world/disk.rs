@@ -49,11 +49,16 @@ impl Disk {
     /// Half of a write, then no space.
     pub(crate) fn torn_append(&mut self, op: &AppendOp) -> Reply {
         if !op.create {
-            let mut all = self.files.get(&op.path).cloned().unwrap_or_default();
-            all.extend_from_slice(&op.bytes[..op.bytes.len() / 2]);
-            self.put(&op.path, &all);
+            self.write_part(op, op.bytes.len() / 2);
         }
         Reply::Failed(fault(FaultKind::NoSpace, &op.path))
+    }
+
+    /// The first bytes of a write.
+    pub(crate) fn write_part(&mut self, op: &AppendOp, len: usize) {
+        let mut all = self.files.get(&op.path).cloned().unwrap_or_default();
+        all.extend_from_slice(&op.bytes[..len]);
+        self.put(&op.path, &all);
     }
 
     pub(crate) fn run(&mut self, op: &FsOp) -> Reply {
