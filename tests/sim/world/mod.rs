@@ -2,6 +2,7 @@
 
 mod commands;
 mod coverage;
+#[path = "../dice.rs"]
 mod dice;
 mod disk;
 mod life;
