@@ -9,6 +9,9 @@ use tau_core::message::Text;
 use tau_core::op::{ImageData, ImageLimits};
 
 #[cfg(feature = "images")]
+#[path = "image/picture.rs"]
+mod picture;
+#[cfg(feature = "images")]
 #[path = "image/resize.rs"]
 mod resize;
 

@@ -1,17 +1,11 @@
 //! Decoding, orientation, resizing and encoding.
 
-use std::io::Cursor;
-
 use base64::Engine;
-use image::codecs::jpeg::JpegEncoder;
-use image::imageops::FilterType;
-use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use tau_core::op::{ImageData, ImageLimits};
 
+use super::picture::Picture;
 use super::{BASE64, base64_len, unchanged};
 
-/// Memory a decoder may take, so that a small file cannot unfold without end.
-const MOST_MEMORY: u64 = 512 << 20;
 /// JPEG qualities tried after the first one.
 const QUALITIES: [u8; 4] = [85, 70, 55, 40];
 
@@ -21,10 +15,11 @@ pub(super) fn fit(bytes: Vec<u8>, mime: &'static str, limits: &ImageLimits) -> R
     if !limits.resize && !convert {
         return Ok(unchanged(&bytes, mime));
     }
-    let (image, orientation) = decode(&bytes)?;
-    let small = image.width() <= limits.max_width && image.height() <= limits.max_height;
+    let (mut image, orientation) = Picture::decode(&bytes)?;
+    let (width, height) = image.size();
+    let small = width <= limits.max_width && height <= limits.max_height;
     if convert {
-        let png = encode_png(&image)?;
+        let png = image.png()?;
         if !limits.resize || (small && base64_len(png.len()) < limits.max_bytes) {
             return Ok(ImageData { converted_from: Some(mime.to_owned()), ..unchanged(&png, "image/png") });
         }
@@ -32,36 +27,22 @@ pub(super) fn fit(bytes: Vec<u8>, mime: &'static str, limits: &ImageLimits) -> R
         return Ok(unchanged(&bytes, mime));
     }
     drop(bytes);
-    let mut image = image;
-    image.apply_orientation(orientation);
+    image.turn(orientation);
     let mut fitted = shrink(&image, limits)?;
     fitted.converted_from = convert.then(|| mime.to_owned());
     Ok(fitted)
 }
 
-fn decode(bytes: &[u8]) -> Result<(DynamicImage, image::metadata::Orientation), String> {
-    let why = |e: image::ImageError| format!("it cannot be decoded: {e}");
-    let mut reader = ImageReader::new(Cursor::new(bytes))
-        .with_guessed_format()
-        .map_err(|e| format!("it cannot be read: {e}"))?;
-    let mut limits = Limits::default();
-    limits.max_alloc = Some(MOST_MEMORY);
-    reader.limits(limits);
-    let mut decoder = reader.into_decoder().map_err(why)?;
-    let orientation = decoder.orientation().unwrap_or(image::metadata::Orientation::NoTransforms);
-    Ok((DynamicImage::from_decoder(decoder).map_err(why)?, orientation))
-}
-
 /// Tries sizes from the largest that fits downwards, and at each size the encodings from the best.
-fn shrink(image: &DynamicImage, limits: &ImageLimits) -> Result<ImageData, String> {
-    let original = (image.width(), image.height());
+fn shrink(image: &Picture, limits: &ImageLimits) -> Result<ImageData, String> {
+    let original = image.size();
     let (mut width, mut height) = target(original, limits);
     loop {
         let resized;
         let shown = if (width, height) == original {
             image
         } else {
-            resized = image.resize_exact(width, height, FilterType::Lanczos3);
+            resized = image.resized(width, height);
             &resized
         };
         if let Some((bytes, mime)) = encode(shown, limits)? {
@@ -101,37 +82,22 @@ fn target((width, height): (u32, u32), limits: &ImageLimits) -> (u32, u32) {
 }
 
 /// The smaller of PNG and JPEG, then the other, then JPEG of lower quality; the first that is small enough.
-fn encode(image: &DynamicImage, limits: &ImageLimits) -> Result<Option<(Vec<u8>, &'static str)>, String> {
+fn encode(image: &Picture, limits: &ImageLimits) -> Result<Option<(Vec<u8>, &'static str)>, String> {
     let fits = |bytes: &[u8]| base64_len(bytes.len()) < limits.max_bytes;
-    let png = encode_png(image)?;
-    let rgb = DynamicImage::ImageRgb8(image.to_rgb8());
-    let jpeg = encode_jpeg(&rgb, limits.jpeg_quality)?;
+    let png = image.png()?;
+    let jpeg = image.jpeg(limits.jpeg_quality)?;
     let mut candidates = [(png, "image/png"), (jpeg, "image/jpeg")];
     candidates.sort_by_key(|(bytes, _)| bytes.len());
     if let Some(found) = candidates.into_iter().find(|(bytes, _)| fits(bytes)) {
         return Ok(Some(found));
     }
     for quality in QUALITIES {
-        let bytes = encode_jpeg(&rgb, quality)?;
+        let bytes = image.jpeg(quality)?;
         if fits(&bytes) {
             return Ok(Some((bytes, "image/jpeg")));
         }
     }
     Ok(None)
-}
-
-fn encode_png(image: &DynamicImage) -> Result<Vec<u8>, String> {
-    let mut out = Cursor::new(Vec::new());
-    image.write_to(&mut out, ImageFormat::Png).map_err(|e| format!("it cannot be encoded: {e}"))?;
-    Ok(out.into_inner())
-}
-
-fn encode_jpeg(image: &DynamicImage, quality: u8) -> Result<Vec<u8>, String> {
-    let mut out = Vec::new();
-    image
-        .write_with_encoder(JpegEncoder::new_with_quality(&mut out, quality.clamp(1, 100)))
-        .map_err(|e| format!("it cannot be encoded: {e}"))?;
-    Ok(out)
 }
 
 #[cfg(test)]
