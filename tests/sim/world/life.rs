@@ -21,9 +21,19 @@ pub(super) fn new_session(now: Now, path: &str) -> Session {
 }
 
 impl World {
-    /// The program dies during a write, or just before or after it.
-    pub(super) fn crash(&mut self, write: &AppendOp) {
+    /// The program dies at any moment: nothing that is under way is carried out.
+    pub(super) fn crash(&mut self) {
         self.say(|| "crash".into());
+        let records = Records::read(self.disk.get(&self.path).unwrap_or_default());
+        for mark in self.told.missing(&records) {
+            self.watch.fail(format!("told, but not in the file: {mark}"));
+        }
+        let session = self.read_again(&records);
+        self.start_again(session);
+    }
+
+    /// The program dies during a write, or just before or after it.
+    pub(super) fn crash_in(&mut self, write: &AppendOp) {
         match self.rng.below(4) {
             0 => {}
             1 => drop(self.disk.append(write)),
@@ -32,12 +42,7 @@ impl World {
                 self.disk.write_part(write, len);
             }
         }
-        let records = Records::read(self.disk.get(&self.path).unwrap_or_default());
-        for mark in self.told.missing(&records) {
-            self.watch.fail(format!("told, but not in the file: {mark}"));
-        }
-        let session = self.read_again(&records);
-        self.start_again(session);
+        self.crash();
     }
 
     /// The session of the file; a new one when there is none.

@@ -189,12 +189,22 @@ impl World {
         // The wall clock may jump either way.
         let jump = if self.rng.below(50) == 0 { self.rng.below(7_200_000) as i64 - 3_600_000 } else { 3 };
         self.now.wall = Wall(self.now.wall.0 + jump);
+        // There are far more steps than writes.
+        if self.dies(40) {
+            return self.crash();
+        }
         match self.rng.below(40) {
             0 => self.any_command(),
             1 => self.input(Input::Tick),
             2 => self.input(Input::Reply { op: OpId(9_999_999), reply: Reply::Done(Outcome::Unit) }),
             _ => self.progress(),
         }
+    }
+
+    /// Whether this is the end of a life; `rarer` times less often than at a write.
+    fn dies(&mut self, rarer: u64) -> bool {
+        let crashes = self.setup.crashes * rarer;
+        crashes > 0 && !self.closing && self.rng.below(crashes) == 0
     }
 
     fn progress(&mut self) {
@@ -233,8 +243,8 @@ impl World {
                 reply
             }
             Pending::Append(append) => {
-                if self.setup.crashes > 0 && !self.closing && self.rng.below(self.setup.crashes) == 0 {
-                    return self.crash(&append);
+                if self.dies(1) {
+                    return self.crash_in(&append);
                 }
                 self.write(&append)
             }

@@ -29,6 +29,10 @@ impl Told {
                 self.fresh.push(format!("entry {}", entry["id"]));
                 self.next(is_file);
             }
+            Event::SessionName(Some(name)) => {
+                self.fresh.push(format!("name {name:?}"));
+                self.next(is_file);
+            }
             Event::CompactionEnd { result: Some(result), .. } => {
                 self.fresh.push(format!("compaction {:?}", result.summary.as_str()));
                 self.next(is_file);
@@ -81,6 +85,10 @@ impl Records {
             marks.insert(format!("entry {}", record["id"]));
             match record["type"].as_str().unwrap_or_default() {
                 "message" => drop(marks.insert(format!("message {}", record["message"]))),
+                "session_info" => {
+                    let name = record["name"].as_str().unwrap_or_default().trim();
+                    marks.insert(format!("name {name:?}"));
+                }
                 "custom_message" => drop(marks.insert(custom_mark(record))),
                 "compaction" => {
                     let summary = record["summary"].as_str().unwrap_or_default();
