@@ -295,6 +295,89 @@ fn check_pairs(played: &Played) {
     }
 }
 
+// ----- words and waits of failures (bugs 62, 66, 67) -----
+
+/// Each text of `messages.json` in a bug folder with what `expected.json` says of it; `null` leaves it open.
+fn texts(folder: &str, verdicts: &str) -> Vec<(String, bool)> {
+    let file = |name: &str| -> Value {
+        let path = format!("{}/bugs/{folder}/{name}", env!("CARGO_MANIFEST_DIR"));
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    };
+    let (messages, expected) = (file("messages.json"), file("expected.json"));
+    let verdicts = expected.pointer(verdicts).unwrap().as_array().unwrap().clone();
+    let text = |message: &Value| message["errorMessage"].as_str().unwrap().to_owned();
+    let pairs = messages.as_array().unwrap().iter().map(text).zip(verdicts);
+    pairs.filter_map(|(text, verdict)| Some((text, verdict.as_bool()?))).collect()
+}
+
+/// What overflows is compacted and never just tried again; what does not is not compacted.
+#[test]
+fn case_62_overflow_is_decided_before_retries() {
+    let texts = texts("62-overflow-message-patterns", "/expect/wanted");
+    assert!(texts.len() > 5);
+    for (text, is_overflow) in texts {
+        let responses = [fails(&text), says("SUM"), says("well"), says("well"), says("well")];
+        let played = played(&crowded(&responses, 2));
+        let starts = names(&played, &["compaction_start", "auto_retry_start"]);
+        let is_compacted = starts == ["compaction_start overflow"];
+        assert_eq!(is_compacted, is_overflow, "{text}: {starts:?}");
+    }
+}
+
+#[test]
+fn case_67_a_spent_quota_is_not_tried_again() {
+    let texts = texts("67-retry-quota-is-final", "/pi16");
+    assert!(texts.len() > 5);
+    for (text, is_transient) in texts {
+        let played = played(&json!({"responses": [fails(&text), says("well")], "ops": [prompt("hi")]}));
+        assert_eq!(played.last["requests"] == 2, is_transient, "{text}");
+    }
+}
+
+fn refused(asked_ms: u64) -> Value {
+    let mut response = fails("429 too many requests");
+    response["askedMs"] = asked_ms.into();
+    json!({
+        "responses": [response, says("well")], "ops": [prompt("hi")], "showErrors": true,
+        "when": [],
+    })
+}
+
+/// The wait of a service counts when it is longer than ours, and is not cut.
+#[test]
+fn case_66_the_wait_of_a_service_is_kept() {
+    for (asked, waited) in [(0, 2_000), (1_500, 2_000), (30_000, 30_000), (60_000, 60_000)] {
+        let played = played(&refused(asked));
+        let start = played.events.iter().find(|event| event["type"] == "auto_retry_start").unwrap();
+        assert_eq!(start["delayMs"], waited, "{asked}");
+        assert_eq!(played.last["requests"], 2);
+    }
+}
+
+/// A wait of hours is neither made nor shortened: it is told and the run ends.
+#[test]
+fn case_66_a_wait_of_hours_is_final() {
+    let played = played(&refused(7_200_000));
+    assert_eq!(
+        names(&played, &["auto_retry_start", "(error)", "agent_settled"]),
+        ["(error)", "agent_settled"]
+    );
+    assert!(played.events.iter().any(|event| event["code"] == "retry_too_long"));
+    assert_eq!(played.last["requests"], 1);
+}
+
+#[test]
+fn case_66_the_wait_can_be_cancelled() {
+    for op in ["abort", "abortRetry"] {
+        let mut input = refused(30_000);
+        input["when"] = json!([{"on": {"type": "entry_appended"}, "do": [{"op": op}]}]);
+        let played = played(&input);
+        let wanted = ["agent_end", "auto_retry_start", "auto_retry_end false", "agent_settled"];
+        assert_eq!(names(&played, &RETRIES), wanted);
+        assert_eq!(played.last["requests"], 1);
+    }
+}
+
 // ----- continuing -----
 
 /// A session that begins with something else than a prompt is continued: the model is told what it is.

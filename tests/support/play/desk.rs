@@ -57,6 +57,8 @@ struct World<'a> {
     responses: VecDeque<&'a Value>,
     requests: u64,
     stream: Option<Playing>,
+    /// The wait that the service asks for with its failure.
+    asked_ms: Option<f64>,
     /// A summary was asked for; whether it was cancelled before the request was made.
     summary: Option<bool>,
     bench: Bench,
@@ -103,6 +105,7 @@ impl<'a> World<'a> {
             responses: list(&input["responses"]).iter().collect(),
             requests: 0,
             stream: None,
+            asked_ms: None,
             summary: None,
             bench,
             triggers: Triggers::default(),
@@ -235,6 +238,9 @@ impl<'a> World<'a> {
     fn event(&mut self, event: &Event) {
         match event {
             // Told beside the stream of events.
+            Event::Error(fault) if self.input["showErrors"] == true => {
+                return self.log.push(json!({"type": "(error)", "code": fault.code}));
+            }
             Event::Error(fault) if fault.code == "context_overflow" => return,
             _ => {}
         }
@@ -269,6 +275,7 @@ impl<'a> World<'a> {
         let reply = if self.desk.agent().is_aborted() {
             aborted(&base)
         } else if let Some(response) = self.responses.pop_front() {
+            self.asked_ms = response["askedMs"].as_f64();
             self.stream = Some(Playing::begin(response, base));
             return;
         } else {
@@ -302,6 +309,7 @@ impl<'a> World<'a> {
             }
             Next::Done(message) => {
                 self.stream = None;
+                self.desk.note_asked_wait(self.asked_ms.take());
                 self.desk.agent_mut().on_reply(message);
             }
         }
