@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 use serde_json::{Value, json};
+use tau::export::html::Html;
 use tau::export::markdown;
 use tau_core::entropy::Entropy;
 use tau_tests::page::{self, Page};
@@ -261,9 +262,10 @@ fn markdown_is_well_formed_and_loses_no_letter() {
         HOSTILE.iter().copied().filter(|word| !word.contains("](") && *word != "~~~").collect();
     for _ in 0..RUNS * 20 {
         let source: String = (0..random.below(30)).map(|_| *random.pick(&words)).collect();
-        let mut html = String::new();
+        let mut html = Html::default();
         markdown::render(&mut html, &source);
-        let page = page::read(&html).unwrap_or_else(|why| panic!("{why}\n{source}\n{html}"));
+        let html = html.as_str();
+        let page = page::read(html).unwrap_or_else(|why| panic!("{why}\n{source}\n{html}"));
         assert_eq!(letters(&page.text), letters(&source), "{source}\n{html}");
     }
 }

@@ -3,8 +3,6 @@
 
 use std::io;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use tau_core::json::Writer;
 
 use super::sink::Sink;
@@ -15,7 +13,7 @@ use super::source::Source;
 /// # Errors
 /// When the page cannot be written.
 pub fn write(sink: &mut Sink<'_>, source: &Source, leaf: Option<&str>) -> io::Result<()> {
-    sink.out.push_str("<script id=\"session-data\" type=\"application/json\">");
+    sink.out.markup("<script id=\"session-data\" type=\"application/json\">");
     let mut w = Writer::new();
     w.begin_object();
     w.key("header");
@@ -36,16 +34,12 @@ pub fn write(sink: &mut Sink<'_>, source: &Source, leaf: Option<&str>) -> io::Re
         json.extend_from_slice(record.as_bytes());
         // Whole groups of three bytes, so that the pieces can stand one behind the other.
         let ready = json.len() / 3 * 3;
-        encode(sink, json.get(..ready).unwrap_or_default());
+        sink.out.base64(json.get(..ready).unwrap_or_default());
         json.drain(..ready);
         sink.settle()?;
     }
     json.extend_from_slice(b"]}");
-    encode(sink, &json);
-    sink.out.push_str("</script>\n");
+    sink.out.base64(&json);
+    sink.out.markup("</script>\n");
     sink.settle()
-}
-
-fn encode(sink: &mut Sink<'_>, bytes: &[u8]) {
-    STANDARD.encode_string(bytes, &mut sink.out);
 }

@@ -1,37 +1,34 @@
 //! Entries as parts of a page: what each kind shows.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io;
 
-use tau_core::json::{Value, to_string};
 use tau_core::message::{
-    AssistantMessage, BashExecution, Block, Content, CustomMessage, Message, StopReason, SystemMessage, Usage,
+    AssistantMessage, BashExecution, Block, CustomMessage, Message, StopReason, SystemMessage, Usage,
 };
-use tau_core::now::Wall;
+use tau_core::session::entry::{ContextEdit, Label, UsageEntry};
 use tau_core::session::tree::Slot;
 use tau_core::session::{EntryBody, EntryKind};
 
 use super::chains::Branch;
-use super::escape::{pre, text};
-use super::markdown;
+use super::content::{cost, entry_link, grouped, json, markdown, moment, plain, seconds};
+use super::html::Html;
 use super::sink::Sink;
 use super::source::Source;
 use super::survey::Survey;
-use super::tool::{self, Answer, seconds};
+use super::tool::{self, Answer};
+
+const LEFT: &str = "Summary of a branch that was left";
 
 /// Writes entries one after the other.
 pub struct Entries<'a, 'b> {
-    /// The session.
-    pub source: &'a Source,
-    /// First words of messages.
-    pub survey: &'a Survey,
-    /// Other branches.
-    pub branches: &'a [Branch],
     /// The page.
     pub sink: &'a mut Sink<'b>,
+    source: &'a Source,
+    survey: &'a Survey,
+    branches: &'a [Branch],
     /// Numbers of the branches that go on from an entry.
-    forks: BTreeMap<Slot, Vec<usize>>,
+    forks: BTreeMap<Slot, Vec<u32>>,
     /// Results that were shown with their calls.
     answered: Vec<bool>,
     /// A system prompt was shown.
@@ -46,14 +43,14 @@ impl<'a, 'b> Entries<'a, 'b> {
         branches: &'a [Branch],
         sink: &'a mut Sink<'b>,
     ) -> Self {
-        let mut forks: BTreeMap<Slot, Vec<usize>> = BTreeMap::new();
-        for (number, branch) in branches.iter().enumerate() {
+        let mut forks: BTreeMap<Slot, Vec<u32>> = BTreeMap::new();
+        for (number, branch) in (0..).zip(branches) {
             if let Some(parent) = branch.parent {
                 forks.entry(parent).or_default().push(number);
             }
         }
         let answered = vec![false; source.tree().nodes().len()];
-        Self { source, survey, branches, sink, forks, answered, prompted: false }
+        Self { sink, source, survey, branches, forks, answered, prompted: false }
     }
 
     /// Writes entries that follow one another.
@@ -75,91 +72,40 @@ impl<'a, 'b> Entries<'a, 'b> {
         }
         let source = self.source;
         let Some(body) = source.body(slot) else {
-            return self.note(slot, |out| out.push_str("This entry could not be read."));
+            return self.line(slot, "This entry could not be read", "");
         };
         match &*body {
             EntryBody::Message(message) => self.message(slot, message, rest),
             EntryBody::CustomMessage(message) => self.custom_message(slot, message),
-            EntryBody::ModelChange(model) => self.note(slot, |out| {
-                out.push_str("Model: <b>");
-                text(out, &format!("{}/{}", model.provider, model.model_id));
-                out.push_str("</b>");
-            }),
-            EntryBody::ThinkingLevelChange(level) => self.note(slot, |out| {
-                out.push_str("Thinking level: <b>");
-                text(out, level);
-                out.push_str("</b>");
-            }),
+            EntryBody::ModelChange(model) => {
+                self.line(slot, "Model: ", &format!("{}/{}", model.provider, model.model_id));
+            }
+            EntryBody::ThinkingLevelChange(level) => self.line(slot, "Thinking level: ", level),
             EntryBody::Compaction(compaction) => {
                 let kept = compaction.first_kept.as_deref().and_then(|id| source.tree().find(id));
                 let title = format!("Compaction of {} tokens", grouped(compaction.tokens_before));
-                self.folded(slot, &title, |out| {
-                    summary(out, &compaction.summary);
-                    if let Some(kept) = kept.filter(|kept| *kept != slot) {
-                        let _ = write!(
-                            out,
-                            "<p>The context goes on from <a href=\"#e{kept}\">this entry</a>.</p>"
-                        );
-                    }
-                });
+                let out = self.fold(slot, &title);
+                markdown(out, &compaction.summary);
+                if let Some(kept) = kept.filter(|kept| *kept != slot) {
+                    out.number("<p>The context goes on from <a href=\"#e", kept, "\">this entry</a>.</p>");
+                }
+                self.end_fold();
             }
-            EntryBody::BranchSummary(entry) => {
-                self.folded(slot, "Summary of a branch that was left", |out| summary(out, &entry.summary));
-            }
+            EntryBody::BranchSummary(entry) => self.summary(slot, LEFT, &entry.summary),
             EntryBody::Custom(custom) => {
-                self.folded(slot, &format!("Data of {}", custom.custom_type), |out| {
-                    json(out, custom.data.as_ref())
-                });
+                json(self.fold(slot, &format!("Data of {}", custom.custom_type)), custom.data.as_ref());
+                self.end_fold();
             }
-            EntryBody::Label(label) => {
-                let target = source.tree().find(&label.target_id);
-                self.note(slot, |out| {
-                    match &label.label {
-                        Some(name) => {
-                            out.push_str("Label <span class=tag>");
-                            text(out, name);
-                            out.push_str("</span> for ");
-                        }
-                        None => out.push_str("Label taken from "),
-                    }
-                    entry_link(out, target);
-                });
-            }
-            EntryBody::SessionInfo(name) => self.note(slot, |out| match name.as_deref().map(str::trim) {
-                Some(name) if !name.is_empty() => {
-                    out.push_str("Session name: <b>");
-                    text(out, name);
-                    out.push_str("</b>");
-                }
-                _ => out.push_str("Session name removed"),
-            }),
-            EntryBody::Usage(entry) => self.note(slot, |out| {
-                text(out, &format!("Used for {}: {}/{}", entry.kind, entry.provider, entry.model));
-                if let Some(usage) = Usage::from_value(&entry.usage) {
-                    out.push_str(", ");
-                    cost(out, &usage);
-                }
-                if let Some(note) = &entry.note {
-                    text(out, &format!(" – {note}"));
-                }
-            }),
-            EntryBody::ContextEdit(edit) => {
-                let target = source.tree().find(&edit.target_id);
-                match &edit.replacement {
-                    None => self.note(slot, |out| {
-                        out.push_str("Not sent to the model any more: ");
-                        entry_link(out, target);
-                    }),
-                    Some(content) => self.folded(slot, "Changed for the model", |out| {
-                        out.push_str("<p>In place of ");
-                        entry_link(out, target);
-                        out.push_str(":</p>");
-                        plain(out, content);
-                    }),
-                }
-            }
+            EntryBody::Label(label) => self.label(slot, label),
+            EntryBody::SessionInfo(name) => match name.as_deref().map(str::trim) {
+                Some(name) if !name.is_empty() => self.line(slot, "Session name: ", name),
+                _ => self.line(slot, "Session name removed", ""),
+            },
+            EntryBody::Usage(entry) => self.usage(slot, entry),
+            EntryBody::ContextEdit(edit) => self.context_edit(slot, edit),
             EntryBody::Unknown(line) => {
-                self.folded(slot, "An entry of another version", |out| pre(out, "", line))
+                self.fold(slot, "An entry of another version").pre(line);
+                self.end_fold();
             }
         }
     }
@@ -167,28 +113,25 @@ impl<'a, 'b> Entries<'a, 'b> {
     fn message(&mut self, slot: Slot, message: &Message, rest: &[Slot]) {
         match message {
             Message::User(user) => {
-                self.open(slot, "u", "User", "");
-                plain(&mut self.sink.out, &user.content);
+                plain(self.open(slot, "u", "User", ""), &user.content);
                 self.close();
             }
             Message::Assistant(reply) => self.reply(slot, reply, rest),
             Message::ToolResult(result) => {
-                self.open(slot, "a", "Tool", "");
-                tool::stray(&mut self.sink.out, result);
+                tool::stray(self.open(slot, "a", "Tool", ""), result);
                 self.close();
             }
             Message::System(prompt) => self.prompt(slot, prompt),
             Message::Bash(run) => self.bash(slot, run),
             Message::Custom(message) => self.custom_message(slot, message),
-            Message::BranchSummary(message) => {
-                self.folded(slot, "Summary of a branch that was left", |out| summary(out, &message.summary));
-            }
+            Message::BranchSummary(message) => self.summary(slot, LEFT, &message.summary),
             Message::CompactionSummary(message) => {
-                self.folded(slot, "Summary of what was before", |out| summary(out, &message.summary));
+                self.summary(slot, "Summary of what was before", &message.summary);
             }
             Message::Other(value) => {
                 let title = format!("A message of the role {}", message.role());
-                self.folded(slot, &title, |out| json(out, Some(value)));
+                json(self.fold(slot, &title), Some(value));
+                self.end_fold();
             }
         }
     }
@@ -199,22 +142,19 @@ impl<'a, 'b> Entries<'a, 'b> {
         let out = &mut self.sink.out;
         for block in &reply.content {
             match block {
-                Block::Text(block) if !block.text.trim().is_empty() => {
-                    out.push_str("<div class=m>");
-                    markdown::render(out, &block.text);
-                    out.push_str("</div>");
+                Block::Text(block) if block.text.trim().is_empty() => {}
+                Block::Text(block) => markdown(out, &block.text),
+                Block::Thinking(block) if !block.thinking.trim().is_empty() => {
+                    out.around(
+                        "<details class=k><summary>Thinking</summary><div class=p>",
+                        block.thinking.trim(),
+                        "</div></details>",
+                    );
                 }
-                Block::Text(_) => {}
-                Block::Thinking(block) if block.thinking.trim().is_empty() => {
-                    if block.redacted {
-                        out.push_str("<p class=\"k n\">Thinking that the provider keeps to itself</p>");
-                    }
+                Block::Thinking(block) if block.redacted => {
+                    out.markup("<p class=\"k n\">Thinking that the provider keeps to itself</p>");
                 }
-                Block::Thinking(block) => {
-                    out.push_str("<details class=k><summary>Thinking</summary><div class=p>");
-                    text(out, block.thinking.trim());
-                    out.push_str("</div></details>");
-                }
+                Block::Thinking(_) => {}
                 Block::ToolCall(call) => {
                     let answer = answers.get_mut(call.id.as_str()).and_then(Vec::pop);
                     if let Some(mark) =
@@ -225,31 +165,25 @@ impl<'a, 'b> Entries<'a, 'b> {
                     tool::call(out, call, answer.as_ref());
                 }
                 Block::Image(block) => tool::image(out, block),
-                Block::Other(value) => pre(out, "", &to_string(value)),
+                Block::Other(value) => json(out, Some(value)),
             }
         }
         let ended = match reply.stop_reason {
-            StopReason::Error => "The reply failed",
-            StopReason::Aborted => "The reply was aborted",
-            StopReason::Length => "The reply was cut at the output limit",
+            StopReason::Error => "The reply failed. ",
+            StopReason::Aborted => "The reply was aborted. ",
+            StopReason::Length => "The reply was cut at the output limit. ",
             _ => "",
         };
         if !ended.is_empty() {
-            out.push_str("<p class=\"p err\">");
-            out.push_str(ended);
-            if let Some(why) = &reply.error_message {
-                text(out, &format!(": {why}"));
-            }
-            out.push_str("</p>");
+            out.markup("<p class=\"p err\">");
+            out.around(ended, reply.error_message.as_deref().unwrap_or_default(), "</p>");
         }
-        let spent = &reply.usage;
-        if spent.context_tokens() > 0 {
-            out.push_str("<footer>");
-            cost(out, spent);
+        if reply.usage.context_tokens() > 0 {
+            out.around("<footer>", &cost(&reply.usage), "");
             if let Some(ms) = reply.duration_ms {
-                let _ = write!(out, ", {}", seconds(ms));
+                out.around(", ", &seconds(ms), "");
             }
-            out.push_str("</footer>");
+            out.markup("</footer>");
         }
         self.close();
     }
@@ -278,41 +212,26 @@ impl<'a, 'b> Entries<'a, 'b> {
 
     fn prompt(&mut self, slot: Slot, prompt: &SystemMessage) {
         let again = std::mem::replace(&mut self.prompted, true);
-        let title = if again { "Change of the system prompt" } else { "System prompt" };
-        self.folded(slot, title, |out| {
-            if !prompt.content.is_empty() {
-                pre(out, "", &prompt.content);
+        let out = self.fold(slot, if again { "Change of the system prompt" } else { "System prompt" });
+        if !prompt.content.is_empty() {
+            out.pre(&prompt.content);
+        }
+        for (name, section) in &prompt.sections {
+            tool::long(out, name, section.as_deref().unwrap_or("(removed)"));
+        }
+        for (title, tools) in [("Tools", &prompt.tools_added), ("Tools removed", &prompt.tools_removed)] {
+            if let Some(tools) = tools {
+                out.around("<div class=arg>", title, "</div>");
+                tools.iter().for_each(|declared| tool::declaration(out, declared));
             }
-            for (name, section) in &prompt.sections {
-                out.push_str("<div class=arg>");
-                text(out, name);
-                out.push_str("</div>");
-                pre(out, "", section.as_deref().unwrap_or("(removed)"));
-            }
-            for (title, tools) in [("Tools", &prompt.tools_added), ("Tools removed", &prompt.tools_removed)] {
-                let Some(tools) = tools else { continue };
-                let _ = write!(out, "<div class=arg>{title}</div>");
-                for tool in tools {
-                    let field = |name: &str| tool.get(name).and_then(Value::as_str).unwrap_or_default();
-                    out.push_str("<details><summary><b>");
-                    text(out, field("name"));
-                    out.push_str("</b></summary><p class=p>");
-                    text(out, field("description"));
-                    out.push_str("</p>");
-                    if let Some(parameters) = tool.get("parameters") {
-                        json(out, Some(parameters));
-                    }
-                    out.push_str("</details>");
-                }
-            }
-        });
+        }
+        self.end_fold();
     }
 
     fn bash(&mut self, slot: Slot, run: &BashExecution) {
         let what = if run.exclude_from_context { "not for the model" } else { "" };
-        self.open(slot, "s", "Shell", what);
-        let out = &mut self.sink.out;
-        pre(out, "", &format!("$ {}\n{}", run.command, run.output.as_str()));
+        let out = self.open(slot, "s", "Shell", what);
+        out.pre(&format!("$ {}\n{}", run.command, run.output.as_str()));
         let mut facts = Vec::new();
         if run.cancelled {
             facts.push("cancelled".to_owned());
@@ -321,195 +240,156 @@ impl<'a, 'b> Entries<'a, 'b> {
             facts.push(format!("exit {code}"));
         }
         if run.truncated {
-            let file = run
-                .full_output_path
-                .as_deref()
-                .map(|path| format!("; all of it: {path}"))
-                .unwrap_or_default();
-            facts.push(format!("the output was cut{file}"));
+            let file = run.full_output_path.as_deref().map(|path| format!("; all of it: {path}"));
+            facts.push(format!("the output was cut{}", file.unwrap_or_default()));
         }
         if !facts.is_empty() {
-            out.push_str("<footer class=err>");
-            text(out, &facts.join(", "));
-            out.push_str("</footer>");
+            out.around("<footer class=err>", &facts.join(", "), "</footer>");
         }
         self.close();
     }
 
     fn custom_message(&mut self, slot: Slot, message: &CustomMessage) {
         if !message.display {
-            let title = format!("Message of {}", message.custom_type);
-            return self.folded(slot, &title, |out| plain(out, &message.content));
+            plain(self.fold(slot, &format!("Message of {}", message.custom_type)), &message.content);
+            return self.end_fold();
         }
-        self.open(slot, "a", &message.custom_type, "");
-        let out = &mut self.sink.out;
-        out.push_str("<div class=m>");
-        message.content.texts().for_each(|part| markdown::render(out, part));
-        images(out, &message.content);
-        out.push_str("</div>");
+        let out = self.open(slot, "a", &message.custom_type, "");
+        message.content.texts().for_each(|part| markdown(out, part));
+        tool::images(out, &message.content);
         self.close();
     }
 
-    /// One line.
-    fn note(&mut self, slot: Slot, fill: impl FnOnce(&mut String)) {
+    fn label(&mut self, slot: Slot, label: &Label) {
+        let target = self.source.tree().find(&label.target_id);
+        let out = self.note(slot);
+        match &label.label {
+            Some(name) => out.around("Label <span class=tag>", name, "</span> for "),
+            None => out.markup("Label taken from "),
+        }
+        entry_link(out, target);
+        self.end_note(slot);
+    }
+
+    fn usage(&mut self, slot: Slot, entry: &UsageEntry) {
+        let spent = Usage::from_value(&entry.usage).map(|usage| cost(&usage)).unwrap_or_default();
+        let note = entry.note.as_deref().unwrap_or_default();
+        let text = format!("{}: {}/{} {spent} {note}", entry.kind, entry.provider, entry.model);
+        self.line(slot, "Used for ", &text);
+    }
+
+    fn context_edit(&mut self, slot: Slot, edit: &ContextEdit) {
+        let target = self.source.tree().find(&edit.target_id);
+        match &edit.replacement {
+            None => {
+                let out = self.note(slot);
+                out.markup("Not sent to the model any more: ");
+                entry_link(out, target);
+                self.end_note(slot);
+            }
+            Some(content) => {
+                let out = self.fold(slot, "Changed for the model");
+                out.markup("<p>In place of ");
+                entry_link(out, target);
+                out.markup(":</p>");
+                plain(out, content);
+                self.end_fold();
+            }
+        }
+    }
+
+    fn summary(&mut self, slot: Slot, title: &str, summary: &str) {
+        markdown(self.fold(slot, title), summary);
+        self.end_fold();
+    }
+
+    // ----- frames -----
+
+    /// One line: what it is, and its value.
+    fn line(&mut self, slot: Slot, what: &'static str, value: &str) {
+        let out = self.note(slot);
+        out.markup(what);
+        out.around("<b>", value, "</b>");
+        self.end_note(slot);
+    }
+
+    /// Begins one line.
+    fn note(&mut self, slot: Slot) -> &mut Html {
         self.article(slot, "n");
-        self.sink.out.push_str("<header><span>");
-        fill(&mut self.sink.out);
-        self.sink.out.push_str("</span>");
+        self.sink.out.markup("<header><span>");
+        &mut self.sink.out
+    }
+
+    fn end_note(&mut self, slot: Slot) {
+        self.sink.out.markup("</span>");
         self.place(slot);
-        self.sink.out.push_str("</header>");
         self.close();
     }
 
-    /// Something that unfolds.
-    fn folded(&mut self, slot: Slot, title: &str, fill: impl FnOnce(&mut String)) {
+    /// Begins something that unfolds.
+    fn fold(&mut self, slot: Slot, title: &str) -> &mut Html {
         self.article(slot, "n");
-        let out = &mut self.sink.out;
-        out.push_str("<details><summary>");
-        text(out, title);
-        out.push_str("</summary><div class=e>");
-        fill(out);
-        out.push_str("</div></details>");
+        self.sink.out.around("<details><summary>", title, "</summary><div class=e>");
+        &mut self.sink.out
+    }
+
+    fn end_fold(&mut self) {
+        self.sink.out.markup("</div></details>");
         self.close();
     }
 
-    fn open(&mut self, slot: Slot, class: &str, who: &str, what: &str) {
+    /// Begins something that people, models or programs said.
+    fn open(&mut self, slot: Slot, class: &'static str, who: &str, what: &str) -> &mut Html {
         self.article(slot, class);
+        let tree = self.source.tree();
         let out = &mut self.sink.out;
-        out.push_str("<header><b>");
-        text(out, who);
-        out.push_str("</b><span>");
-        text(out, what);
-        out.push_str("</span>");
-        if let Some(note) = self.source.tree().labels().get(self.source.tree().id(slot)) {
-            out.push_str("<span class=tag>");
-            text(out, &note.label);
-            out.push_str("</span>");
+        out.around("<header><b>", who, "</b>");
+        out.around("<span>", what, "</span>");
+        if let Some(note) = tree.labels().get(tree.id(slot)) {
+            out.around("<span class=tag>", &note.label, "</span>");
         }
         self.place(slot);
-        self.sink.out.push_str("</header>");
-    }
-
-    fn article(&mut self, slot: Slot, class: &str) {
-        let tree = self.source.tree();
-        let labelled = if tree.labels().contains_key(tree.id(slot)) { " l" } else { "" };
-        let _ = write!(self.sink.out, "<article class=\"{class}{labelled}\" id=e{slot}>");
-    }
-
-    /// Time and link of an entry; its id shows beside it.
-    fn place(&mut self, slot: Slot) {
-        let tree = self.source.tree();
-        let out = &mut self.sink.out;
-        let _ = write!(out, "<a href=\"#e{slot}\" title=\"");
-        text(out, tree.id(slot));
-        out.push_str("\">");
-        match tree.node(slot).and_then(|node| node.time()) {
-            Some(time) => moment(out, time),
-            None => out.push('#'),
-        }
-        out.push_str("</a>");
+        &mut self.sink.out
     }
 
     fn close(&mut self) {
-        self.sink.out.push_str("</article>\n");
+        self.sink.out.markup("</article>\n");
+    }
+
+    fn article(&mut self, slot: Slot, class: &'static str) {
+        let tree = self.source.tree();
+        let is_labelled = tree.labels().contains_key(tree.id(slot));
+        let out = &mut self.sink.out;
+        out.markup("<article class=\"");
+        out.markup(class);
+        out.number(if is_labelled { " l\" id=e" } else { "\" id=e" }, slot, ">");
+    }
+
+    /// Time and link of an entry, whose id shows beside it; the end of its head.
+    fn place(&mut self, slot: Slot) {
+        let tree = self.source.tree();
+        let out = &mut self.sink.out;
+        out.number("<a href=\"#e", slot, "\" title=\"");
+        out.around("", tree.id(slot), "\">");
+        match tree.node(slot).and_then(|node| node.time()) {
+            Some(time) => moment(out, time),
+            None => out.markup("#"),
+        }
+        out.markup("</a></header>");
     }
 
     fn fork_links(&mut self, slot: Slot) {
         let out = &mut self.sink.out;
         for number in self.forks.get(&slot).into_iter().flatten() {
-            let _ = write!(out, "<p class=fork>↳ another branch: <a href=\"#b{number}\">");
-            text(out, &branch_title(self.source, self.survey, self.branches.get(*number)));
-            out.push_str("</a></p>\n");
+            let Some(branch) = self.branches.get(*number as usize) else { continue };
+            out.number("<p class=fork>↳ another branch: <a href=\"#b", *number, "\">");
+            out.around("", branch_title(self.survey, branch), "</a></p>\n");
         }
     }
 }
 
 /// What a branch is called: the first words of a person in it.
-pub fn branch_title(source: &Source, survey: &Survey, branch: Option<&Branch>) -> String {
-    let slots = branch.map(|branch| branch.slots.as_slice()).unwrap_or_default();
-    let words = survey.preview(slots, |slot| source.tree().node(slot).map(|node| node.kind()));
-    words.unwrap_or("(without a message of the user)").to_owned()
-}
-
-/// A point in time: UTC to the minute.
-pub fn moment(out: &mut String, time: Wall) {
-    let iso = time.to_iso();
-    let (day, clock) = iso.split_once('T').unwrap_or((&iso, ""));
-    let _ = write!(out, "<time datetime=\"{iso}\">{day} {}</time>", clock.get(..5).unwrap_or_default());
-}
-
-/// `1234567` → `1,234,567`
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// `1 entry`, `2 entries`
-pub fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(number), if number == 1 { one } else { many })
-}
-
-/// `$0.0123`, with as many digits as it takes to see something.
-pub fn dollars(cost: f64) -> String {
-    if cost >= 1.0 { format!("${cost:.2}") } else { format!("${cost:.4}") }
-}
-
-fn cost(out: &mut String, usage: &Usage) {
-    let Usage { input, output, cache_read, cache_write, .. } = *usage;
-    let _ = write!(out, "{} in, {} out", grouped(input), grouped(output));
-    for (tokens, what) in [(cache_read, "cached"), (cache_write, "to the cache")] {
-        if tokens > 0 {
-            let _ = write!(out, ", {} {what}", grouped(tokens));
-        }
-    }
-    if usage.cost.total > 0.0 {
-        let _ = write!(out, ", {}", dollars(usage.cost.total));
-    }
-}
-
-fn summary(out: &mut String, source: &str) {
-    out.push_str("<div class=m>");
-    markdown::render(out, source);
-    out.push_str("</div>");
-}
-
-/// Text as it stands, and images.
-fn plain(out: &mut String, content: &Content) {
-    for part in content.texts().filter(|part| !part.is_empty()) {
-        out.push_str("<div class=p>");
-        text(out, part);
-        out.push_str("</div>");
-    }
-    images(out, content);
-}
-
-fn images(out: &mut String, content: &Content) {
-    let Content::Blocks(blocks) = content else { return };
-    for block in blocks {
-        if let Block::Image(block) = block {
-            tool::image(out, block);
-        }
-    }
-}
-
-fn json(out: &mut String, value: Option<&Value>) {
-    if let Some(value) = value {
-        pre(out, "", &serde_json::to_string_pretty(value).unwrap_or_default());
-    }
-}
-
-fn entry_link(out: &mut String, target: Option<Slot>) {
-    match target {
-        Some(slot) => {
-            let _ = write!(out, "<a href=\"#e{slot}\">an entry</a>");
-        }
-        None => out.push_str("an entry that is not there"),
-    }
+#[must_use]
+pub fn branch_title<'a>(survey: &'a Survey, branch: &Branch) -> &'a str {
+    survey.preview(&branch.slots).unwrap_or("(without a message of the user)")
 }

@@ -3,7 +3,7 @@
 //! Marks are kept on one stack in the order of the text. A mark that closes takes its partner and everything above it off
 //! the stack, so elements always nest.
 
-use super::escape::{is_sly, text};
+use super::html::{Html, is_sly};
 
 /// Longest run of backticks that can mark code.
 const MOST_BACKTICKS: usize = 31;
@@ -81,7 +81,7 @@ struct Inline<'a> {
 }
 
 /// Appends text with inline marks as markup.
-pub fn render(out: &mut String, source: &str) {
+pub fn render(out: &mut Html, source: &str) {
     let mut inline = Inline {
         text: source,
         at: 0,
@@ -95,21 +95,13 @@ pub fn render(out: &mut String, source: &str) {
     inline.run();
     for piece in inline.pieces {
         match piece {
-            Piece::Text(plain) => text(out, plain),
-            Piece::Tag(tag) => out.push_str(tag),
-            Piece::Code(code) => {
-                out.push_str("<code>");
-                text(out, code);
-                out.push_str("</code>");
-            }
+            Piece::Text(plain) => out.text(plain),
+            Piece::Tag(tag) => out.markup(tag),
+            Piece::Code(code) => out.around("<code>", code, "</code>"),
+            Piece::Link(address, "") => out.around("<a rel=noreferrer href=\"", address, "\">"),
             Piece::Link(address, title) => {
-                out.push_str("<a rel=noreferrer href=\"");
-                text(out, address);
-                if !title.is_empty() {
-                    out.push_str("\" title=\"");
-                    text(out, title);
-                }
-                out.push_str("\">");
+                out.around("<a rel=noreferrer href=\"", address, "\" title=\"");
+                out.around("", title, "\">");
             }
         }
     }
@@ -369,9 +361,9 @@ mod tests {
             ("`*x*`", "<code>*x*</code>"),
             ("\\*x\\* \\n", "*x* \\n"),
         ] {
-            let mut out = String::new();
+            let mut out = Html::default();
             render(&mut out, given);
-            assert_eq!(out, wanted, "{given}");
+            assert_eq!(out.as_str(), wanted, "{given}");
         }
     }
 
@@ -405,9 +397,9 @@ mod tests {
             ("a[1] http://a", format!("a[1] {}", link("http://a", "http://a"))),
             ("https:// xhttp://a", "https:// xhttp://a".into()),
         ] {
-            let mut out = String::new();
+            let mut out = Html::default();
             render(&mut out, given);
-            assert_eq!(out, wanted, "{given}");
+            assert_eq!(out.as_str(), wanted, "{given}");
         }
     }
 
@@ -428,7 +420,7 @@ mod tests {
             "\\",
             "[a](http://a \"b",
         ] {
-            let mut out = String::new();
+            let mut out = Html::default();
             let start = std::time::Instant::now();
             render(&mut out, &unit.repeat(300_000 / unit.len()));
             assert!(start.elapsed().as_secs() < 5, "{unit}: {:?}", start.elapsed());

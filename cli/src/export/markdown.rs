@@ -2,24 +2,24 @@
 //!
 //! Known are headings, paragraphs, fenced code, lists, quotes, tables and rules. Line breaks inside a paragraph stay.
 
-use super::escape::{keep_first_line_feed, text};
+use super::html::Html;
 use super::inline;
 
 /// Deepest nesting of lists and quotes; what is deeper is a paragraph.
 const MOST_DEPTH: u8 = 8;
 
 /// Appends a text as markup.
-pub fn render(out: &mut String, source: &str) {
+pub fn render(out: &mut Html, source: &str) {
     let lines: Vec<&str> = source.lines().collect();
     blocks(out, &lines, 0);
 }
 
-fn blocks(out: &mut String, mut lines: &[&str], depth: u8) {
+fn blocks(out: &mut Html, mut lines: &[&str], depth: u8) {
     while let Some((first, rest)) = lines.split_first() {
         let used = match kind(first, rest.first().copied(), depth) {
             Kind::Blank => 1,
             Kind::Rule => {
-                out.push_str("<hr>");
+                out.markup("<hr>");
                 1
             }
             Kind::Heading(level, title) => {
@@ -133,52 +133,49 @@ fn heading_of(start: &str) -> Option<(usize, &str)> {
     fits.then(|| (level, title.trim()))
 }
 
-fn heading(out: &mut String, level: usize, title: &str) {
+fn heading(out: &mut Html, level: usize, title: &str) {
     // The page itself has the two highest.
-    let level = char::from_digit((level as u32 + 2).min(6), 10).unwrap_or('6');
+    let (open, close) = match level {
+        1 => ("<h3>", "</h3>"),
+        2 => ("<h4>", "</h4>"),
+        3 => ("<h5>", "</h5>"),
+        _ => ("<h6>", "</h6>"),
+    };
     let closed = title.trim_end_matches('#');
     let title = if closed.ends_with(' ') || closed.is_empty() { closed.trim_end() } else { title };
-    out.push_str("<h");
-    out.push(level);
-    out.push('>');
+    out.markup(open);
     inline::render(out, title);
-    out.push_str("</h");
-    out.push(level);
-    out.push('>');
+    out.markup(close);
 }
 
 /// The fence and its lines; one that is never closed reaches to the end.
-fn code(out: &mut String, fence: &Fence<'_>, rest: &[&str]) -> usize {
+fn code(out: &mut Html, fence: &Fence<'_>, rest: &[&str]) -> usize {
     let closes = |line: &&str| {
         let start = line.trim();
         start.len() >= fence.run && start.bytes().all(|b| b == fence.mark)
     };
     let end = rest.iter().position(closes);
     let lines = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
-    out.push_str("<pre");
-    if !fence.language.is_empty() {
-        out.push_str(" data-lang=\"");
-        text(out, fence.language);
-        out.push('"');
+    match fence.language {
+        "" => out.markup("<pre><code>"),
+        language => out.around("<pre data-lang=\"", language, "\"><code>"),
     }
-    out.push_str("><code>");
     for (at, line) in lines.iter().enumerate() {
         let line = dedent(line, fence.indent);
         if at == 0 && line.is_empty() {
-            keep_first_line_feed(out, "\n");
+            out.keep_first_line_feed("\n");
         }
-        text(out, line);
-        out.push('\n');
+        out.around("", line, "\n");
     }
-    out.push_str("</code></pre>");
+    out.markup("</code></pre>");
     1 + lines.len() + usize::from(end.is_some())
 }
 
-fn quote(out: &mut String, lines: &[&str], depth: u8) -> usize {
+fn quote(out: &mut Html, lines: &[&str], depth: u8) -> usize {
     let quoted: Vec<&str> = lines.iter().map_while(|line| quoted_text(line)).collect();
-    out.push_str("<blockquote>");
+    out.markup("<blockquote>");
     blocks(out, &quoted, depth + 1);
-    out.push_str("</blockquote>");
+    out.markup("</blockquote>");
     quoted.len()
 }
 
@@ -209,15 +206,17 @@ fn item<'a>(line: &str, start: &'a str) -> Option<Item<'a>> {
     Some(Item { number, indent, column: indent + mark + blanks.max(1), text: rest.get(blanks..)? })
 }
 
-fn list(out: &mut String, lines: &[&str], first: &Item<'_>, depth: u8) -> usize {
-    let tag = if first.number.is_some() { "ol" } else { "ul" };
-    out.push('<');
-    out.push_str(tag);
-    if let Some(number) = first.number.filter(|number| *number != 1) {
-        out.push_str(" start=");
-        out.push_str(&number.to_string());
-    }
-    out.push('>');
+fn list(out: &mut Html, lines: &[&str], first: &Item<'_>, depth: u8) -> usize {
+    let close = match first.number {
+        Some(number) => {
+            out.number("<ol start=", number, ">");
+            "</ol>"
+        }
+        None => {
+            out.markup("<ul>");
+            "</ul>"
+        }
+    };
     let mut at = 0;
     loop {
         let rest = lines.get(at..).unwrap_or_default();
@@ -235,14 +234,12 @@ fn list(out: &mut String, lines: &[&str], first: &Item<'_>, depth: u8) -> usize 
         let mut own = Vec::with_capacity(more + 1);
         own.push(item.text);
         own.extend(rest.iter().take(more).map(|line| dedent(line, item.column)));
-        out.push_str("<li>");
+        out.markup("<li>");
         blocks(out, &own, depth + 1);
-        out.push_str("</li>");
+        out.markup("</li>");
         at += 1 + more;
     }
-    out.push_str("</");
-    out.push_str(tag);
-    out.push('>');
+    out.markup(close);
     at
 }
 
@@ -278,21 +275,21 @@ fn is_table_rule(line: &str) -> bool {
     line.contains('|') && line.contains('-') && line.bytes().all(|b| matches!(b, b'|' | b'-' | b':' | b' '))
 }
 
-fn table(out: &mut String, lines: &[&str]) -> usize {
+fn table(out: &mut Html, lines: &[&str]) -> usize {
     let rows = lines.iter().skip(2).take_while(|line| line.contains('|')).count();
-    out.push_str("<div class=w><table>");
+    out.markup("<div class=w><table>");
     let shown = lines.iter().take(1).chain(lines.iter().skip(2).take(rows));
     for (at, line) in shown.enumerate() {
         let (open, close) = if at == 0 { ("<th>", "</th>") } else { ("<td>", "</td>") };
-        out.push_str("<tr>");
+        out.markup("<tr>");
         for cell in cells(line) {
-            out.push_str(open);
+            out.markup(open);
             inline::render(out, cell.trim());
-            out.push_str(close);
+            out.markup(close);
         }
-        out.push_str("</tr>");
+        out.markup("</tr>");
     }
-    out.push_str("</table></div>");
+    out.markup("</table></div>");
     rows + 2
 }
 
@@ -316,7 +313,7 @@ fn cells(line: &str) -> Vec<&str> {
     cells
 }
 
-fn paragraph(out: &mut String, lines: &[&str], depth: u8) -> usize {
+fn paragraph(out: &mut Html, lines: &[&str], depth: u8) -> usize {
     let goes_on = |(at, line): (usize, &&str)| {
         let next = lines.get(at + 1).copied();
         match kind(line, next, depth) {
@@ -328,9 +325,9 @@ fn paragraph(out: &mut String, lines: &[&str], depth: u8) -> usize {
     };
     let more = lines.iter().enumerate().skip(1).take_while(|line| goes_on(*line)).count();
     let whole = lines.iter().take(1 + more).copied().collect::<Vec<_>>().join("\n");
-    out.push_str("<p>");
+    out.markup("<p>");
     inline::render(out, whole.trim());
-    out.push_str("</p>");
+    out.markup("</p>");
     1 + more
 }
 
@@ -361,9 +358,9 @@ mod tests {
             ),
             ("<script>x</script>", "<p>&lt;script&gt;x&lt;/script&gt;</p>"),
         ] {
-            let mut out = String::new();
+            let mut out = Html::default();
             render(&mut out, given);
-            assert_eq!(out, wanted, "{given}");
+            assert_eq!(out.as_str(), wanted, "{given}");
         }
     }
 
@@ -371,11 +368,14 @@ mod tests {
     fn lists() {
         for (given, wanted) in [
             ("- a\n- b", "<ul><li><p>a</p></li><li><p>b</p></li></ul>"),
-            ("1. a\n  - b\n2. c", "<ol><li><p>a</p><ul><li><p>b</p></li></ul></li><li><p>c</p></li></ol>"),
+            (
+                "1. a\n  - b\n2. c",
+                "<ol start=1><li><p>a</p><ul><li><p>b</p></li></ul></li><li><p>c</p></li></ol>",
+            ),
             ("3) x", "<ol start=3><li><p>x</p></li></ol>"),
             ("- a\nmore\n\n  own\n\nend", "<ul><li><p>a\nmore</p><p>own</p></li></ul><p>end</p>"),
             ("- a\n\n- b", "<ul><li><p>a</p></li><li><p>b</p></li></ul>"),
-            ("- a\n1. b", "<ul><li><p>a</p></li></ul><ol><li><p>b</p></li></ol>"),
+            ("- a\n1. b", "<ul><li><p>a</p></li></ul><ol start=1><li><p>b</p></li></ol>"),
             (
                 "- ```\n  x\n\n  y\n  ```\n- b",
                 "<ul><li><pre><code>x\n\ny\n</code></pre></li><li><p>b</p></li></ul>",
@@ -387,9 +387,9 @@ mod tests {
             ("-", "<ul><li></li></ul>"),
             ("- - a", "<ul><li><ul><li><p>a</p></li></ul></li></ul>"),
         ] {
-            let mut out = String::new();
+            let mut out = Html::default();
             render(&mut out, given);
-            assert_eq!(out, wanted, "{given}");
+            assert_eq!(out.as_str(), wanted, "{given}");
         }
     }
 
@@ -410,7 +410,7 @@ mod tests {
             "- a\n\n",
             "* ",
         ] {
-            let mut out = String::new();
+            let mut out = Html::default();
             let start = std::time::Instant::now();
             render(&mut out, &unit.repeat(200_000 / unit.len()));
             assert!(start.elapsed().as_secs() < 5, "{unit}: {:?}", start.elapsed());

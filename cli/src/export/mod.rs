@@ -1,7 +1,7 @@
 //! A session as one HTML file that needs nothing else: no network, no program, no JavaScript (spec 60 §1.13).
 //!
 //! The page is made on this side, entry by entry: memory holds the tree and one entry, whatever the size of the session.
-//! Whatever people, models, tools or files said goes through [`escape`], and a content security policy forbids every
+//! Whatever people, models, tools or files said goes through [`html`], and a content security policy forbids every
 //! script but the page's own small one, which adds comfort and nothing else.
 //!
 //! | room | what |
@@ -11,13 +11,15 @@
 //! | [`chains`] | the tree as lists: the current branch, and those beside it |
 //! | [`page`], [`entry`], [`tool`] | the page, entries, calls with their results |
 //! | [`markdown`], [`inline`] | the text of models |
-//! | [`escape`] | text as text |
+//! | [`content`] | small pieces |
+//! | [`html`] | text as text |
 //! | [`data`] | the session itself, for programs |
 
 pub mod chains;
+pub mod content;
 pub mod data;
 pub mod entry;
-pub mod escape;
+pub mod html;
 pub mod inline;
 pub mod markdown;
 pub mod page;

@@ -1,16 +1,16 @@
 //! The page as a whole, from top to bottom.
 
-use std::fmt::Write as _;
 use std::io;
 
 use tau_core::now::Wall;
 use tau_core::session::EntryKind;
 use tau_core::session::tree::Slot;
 
-use super::chains::Chains;
+use super::chains::{Branch, Chains};
+use super::content::{counted, dollars, grouped, moment};
 use super::data;
-use super::entry::{Entries, branch_title, counted, dollars, grouped, moment};
-use super::escape::text;
+use super::entry::{Entries, branch_title};
+use super::html::Html;
 use super::sink::Sink;
 use super::source::Source;
 use super::survey::Survey;
@@ -47,27 +47,27 @@ impl<'a> Page<'a> {
         let mut sink = Sink::new(file);
         self.head(&mut sink.out);
         self.contents(&mut sink.out);
-        sink.out.push_str("<main>\n");
+        sink.out.markup("<main>\n");
         self.facts(&mut sink.out);
         let mut entries = Entries::new(self.source, &self.survey, &self.chains.others, &mut sink);
         entries.chain(&self.chains.main)?;
         if !self.chains.others.is_empty() {
-            entries.sink.out.push_str("<h2>Other branches</h2>\n");
+            entries.sink.out.markup("<h2>Other branches</h2>\n");
         }
-        for (number, branch) in self.chains.others.iter().enumerate() {
-            self.branch_head(&mut entries.sink.out, number);
+        for (number, branch) in (0..).zip(&self.chains.others) {
+            self.branch_head(&mut entries.sink.out, number, branch);
             entries.chain(&branch.slots)?;
-            entries.sink.out.push_str("</div></details>\n");
+            entries.sink.out.markup("</div></details>\n");
         }
-        let _ = writeln!(sink.out, "<p id=end>Written by Tau {VERSION}</p></main>");
+        sink.out.around("<p id=end>Written by Tau ", VERSION, "</p></main>\n");
         data::write(&mut sink, self.source, self.leaf.map(|slot| self.source.tree().id(slot)))?;
-        let _ = write!(sink.out, "<script>{SCRIPT}</script>\n</body></html>\n");
+        ["<script>", SCRIPT, "</script>\n</body></html>\n"].iter().for_each(|piece| sink.out.markup(piece));
         sink.flush()
     }
 
     fn title(&self) -> String {
         let session = self.source.session();
-        let first = || self.survey.preview(&self.chains.main, |slot| self.kind(slot));
+        let first = || self.survey.preview(&self.chains.main);
         let named = session.name().or_else(first).map(str::to_owned);
         named.unwrap_or_else(|| format!("Session {}", session.id()))
     }
@@ -76,27 +76,29 @@ impl<'a> Page<'a> {
         self.source.tree().node(slot).map(|node| node.kind())
     }
 
-    fn head(&self, out: &mut String) {
-        out.push_str(
+    fn head(&self, out: &mut Html) {
+        out.markup(
             "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>\n\
             <meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; \
             img-src data:; script-src '",
         );
-        out.push_str(SCRIPT_HASH);
-        out.push_str(
+        out.markup(SCRIPT_HASH);
+        out.markup(
             "'; base-uri 'none'; form-action 'none'\">\n\
             <meta name=viewport content=\"width=device-width,initial-scale=1\">\
             <meta name=referrer content=no-referrer>\n<link rel=icon href=\"data:,\"><title>",
         );
         let title = self.title();
-        text(out, &title);
-        let _ = write!(out, "</title>\n<style>{STYLE}</style></head><body>\n");
-        out.push_str(
+        out.text(&title);
+        out.markup("</title>\n<style>");
+        out.markup(STYLE);
+        out.markup("</style></head><body>\n");
+        out.markup(
             "<input type=checkbox id=menu aria-label=Contents>\
             <header id=bar><label for=menu>Contents</label><h1>",
         );
-        text(out, &title);
-        out.push_str(
+        out.text(&title);
+        out.markup(
             "</h1><button id=open hidden>Unfold</button><button id=close hidden>Fold</button>\
             <select aria-label=Show><option value=all>Everything</option><option value=notools>No tools</option>\
             <option value=talk>Conversation</option><option value=user>My messages</option>\
@@ -107,83 +109,74 @@ impl<'a> Page<'a> {
     }
 
     /// Messages of people and summaries on the current branch, and the other branches.
-    fn contents(&self, out: &mut String) {
-        out.push_str("<nav aria-label=Contents><h2>This branch</h2><ol>");
+    fn contents(&self, out: &mut Html) {
+        out.markup("<nav aria-label=Contents><h2>This branch</h2><ol>");
         for slot in &self.chains.main {
             let words = match self.kind(*slot) {
                 Some(EntryKind::User) => self.survey.previews.get(slot).map_or("(no text)", String::as_str),
                 Some(EntryKind::Compaction) => "— Compaction —",
                 _ => continue,
             };
-            let _ = write!(out, "<li><a href=\"#e{slot}\">");
-            text(out, words);
-            out.push_str("</a></li>");
+            out.number("<li><a href=\"#e", *slot, "\">");
+            out.around("", words, "</a></li>");
         }
-        out.push_str("</ol>");
+        out.markup("</ol>");
         if !self.chains.others.is_empty() {
-            out.push_str("<h2>Other branches</h2><ol>");
+            out.markup("<h2>Other branches</h2><ol>");
         }
-        for (number, branch) in self.chains.others.iter().enumerate() {
-            let _ = write!(out, "<li><a href=\"#b{number}\">");
-            text(out, &branch_title(self.source, &self.survey, Some(branch)));
-            out.push_str("</a></li>");
+        for (number, branch) in (0..).zip(&self.chains.others) {
+            out.number("<li><a href=\"#b", number, "\">");
+            out.around("", branch_title(&self.survey, branch), "</a></li>");
         }
-        out.push_str(if self.chains.others.is_empty() { "</nav>\n" } else { "</ol></nav>\n" });
+        out.markup(if self.chains.others.is_empty() { "</nav>\n" } else { "</ol></nav>\n" });
     }
 
-    fn branch_head(&self, out: &mut String, number: usize) {
-        let branch = self.chains.others.get(number);
-        let _ = write!(out, "<details id=b{number}><summary>");
-        text(out, &branch_title(self.source, &self.survey, branch));
-        let count = branch.map_or(0, |branch| branch.slots.len());
-        let _ = write!(
-            out,
-            " <small>{}</small></summary><div class=e>",
-            counted(count as u64, "entry", "entries")
-        );
-        if let Some(parent) = branch.and_then(|branch| branch.parent) {
-            let _ = write!(out, "<p class=fork>Goes on from <a href=\"#e{parent}\">an entry above</a></p>");
+    fn branch_head(&self, out: &mut Html, number: u32, branch: &Branch) {
+        out.number("<details id=b", number, "><summary>");
+        out.around("", branch_title(&self.survey, branch), " <small>");
+        let count = counted(branch.slots.len() as u64, "entry", "entries");
+        out.around("", &count, "</small></summary><div class=e>");
+        if let Some(parent) = branch.parent {
+            out.number("<p class=fork>Goes on from <a href=\"#e", parent, "\">an entry above</a></p>");
         }
     }
 
-    fn facts(&self, out: &mut String) {
+    fn facts(&self, out: &mut Html) {
+        const NEXT: &str = "</dd></div><div><dt>";
         let (session, stats) = (self.source.session(), &self.survey.stats);
-        out.push_str("<dl id=facts>");
-        fact(out, "wide", "Folder", session.cwd());
-        fact(out, "wide", "Session", session.id());
+        out.around("<dl id=facts><div class=wide><dt>Folder</dt><dd>", session.cwd(), "</dd></div>");
+        out.around("<div class=wide><dt>Session</dt><dd>", session.id(), "</dd></div>");
         if let Some(parent) = &session.header().parent_session {
-            fact(out, "wide", "Forked from", parent);
+            out.around("<div class=wide><dt>Forked from</dt><dd>", parent, "</dd></div>");
         }
-        out.push_str("<div><dt>Begun</dt><dd>");
+        out.markup("<div><dt>Begun</dt><dd>");
         match Wall::from_iso(&session.header().timestamp) {
             Some(time) => moment(out, time),
-            None => text(out, &session.header().timestamp),
+            None => out.text(&session.header().timestamp),
         }
-        out.push_str(" UTC</dd></div>");
-        let words = self.survey.models.join(", ");
-        fact(out, "", "Model", if words.is_empty() { "–" } else { &words });
+        let usage = &stats.usage;
         let messages = format!(
             "{} of the user, {}",
             grouped(stats.user_messages),
             counted(stats.assistant_messages, "reply", "replies")
         );
-        fact(out, "", "Messages", &messages);
-        fact(out, "", "Tool calls", &grouped(stats.tool_calls));
-        let usage = &stats.usage;
         let tokens = format!(
             "{} in, {} out, {} cached",
             grouped(usage.input),
             grouped(usage.output),
             grouped(usage.cache_read.saturating_add(usage.cache_write))
         );
-        fact(out, "", "Tokens", &tokens);
-        fact(out, "", "Cost", &dollars(usage.cost.total));
-        out.push_str("</dl>\n");
+        out.markup(" UTC");
+        for (name, value) in [
+            ("Model</dt><dd>", self.survey.models.join(", ")),
+            ("Messages</dt><dd>", messages),
+            ("Tool calls</dt><dd>", grouped(stats.tool_calls)),
+            ("Tokens</dt><dd>", tokens),
+            ("Cost</dt><dd>", dollars(usage.cost.total)),
+        ] {
+            out.markup(NEXT);
+            out.around(name, &value, "");
+        }
+        out.markup("</dd></div></dl>\n");
     }
-}
-
-fn fact(out: &mut String, class: &str, name: &str, value: &str) {
-    let _ = write!(out, "<div class=\"{class}\"><dt>{name}</dt><dd>");
-    text(out, value);
-    out.push_str("</dd></div>");
 }

@@ -2,20 +2,22 @@
 
 use std::io::{self, Write};
 
+use super::html::Html;
+
 /// Written when at least this much is there.
 const PIECE: usize = 64 * 1024;
 
 /// A page that is being written.
 pub struct Sink<'a> {
     /// What was not written yet, to append to.
-    pub out: String,
+    pub out: Html,
     file: &'a mut dyn Write,
 }
 
 impl<'a> Sink<'a> {
     /// An empty page.
     pub fn new(file: &'a mut dyn Write) -> Self {
-        Self { out: String::with_capacity(2 * PIECE), file }
+        Self { out: Html::with_room(2 * PIECE), file }
     }
 
     /// Writes if much is there.
@@ -23,7 +25,7 @@ impl<'a> Sink<'a> {
     /// # Errors
     /// What the file says.
     pub fn settle(&mut self) -> io::Result<()> {
-        if self.out.len() < PIECE { Ok(()) } else { self.flush() }
+        if self.out.as_str().len() < PIECE { Ok(()) } else { self.flush() }
     }
 
     /// Writes everything.
@@ -31,10 +33,9 @@ impl<'a> Sink<'a> {
     /// # Errors
     /// What the file says.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.file.write_all(self.out.as_bytes())?;
-        self.out.clear();
+        self.file.write_all(self.out.as_str().as_bytes())?;
         // One huge entry does not hold its room until the end.
-        self.out.shrink_to(4 * PIECE);
+        self.out.clear(4 * PIECE);
         Ok(())
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use tau_core::message::{AssistantMessage, Message};
+use tau_core::session::EntryBody;
 use tau_core::session::stats::Stats;
 use tau_core::session::tree::Slot;
-use tau_core::session::{EntryBody, EntryKind};
 
 use super::source::Source;
 
@@ -60,9 +60,8 @@ impl Survey {
 
     /// The beginning of the first message of a person among some entries.
     #[must_use]
-    pub fn preview(&self, slots: &[Slot], kind: impl Fn(Slot) -> Option<EntryKind>) -> Option<&str> {
-        let user = slots.iter().find(|slot| kind(**slot) == Some(EntryKind::User))?;
-        self.previews.get(user).map(String::as_str)
+    pub fn preview(&self, slots: &[Slot]) -> Option<&str> {
+        slots.iter().find_map(|slot| self.previews.get(slot)).map(String::as_str)
     }
 }
 

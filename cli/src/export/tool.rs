@@ -1,12 +1,11 @@
 //! A call of a tool and its result as one element that folds.
 
-use std::fmt::Write as _;
-
-use tau_core::json::{Value, to_string};
-use tau_core::message::{Block, ImageBlock, ToolCall, ToolResultMessage};
+use tau_core::json::{Value, to_pretty, to_string};
+use tau_core::message::{Block, Content, ImageBlock, ToolCall, ToolResultMessage};
 use tau_core::session::tree::Slot;
 
-use super::escape::{pre, text};
+use super::content::{json, seconds};
+use super::html::{Html, is_base64};
 use super::survey::cut;
 
 /// Arguments that say in short what a call does, best first.
@@ -26,24 +25,19 @@ const IMAGES: [&str; 5] = ["image/png", "image/jpeg", "image/gif", "image/webp",
 pub type Answer = (Slot, ToolResultMessage);
 
 /// Appends a call; `answer` is its result, if there is one.
-pub fn call(out: &mut String, call: &ToolCall, answer: Option<&Answer>) {
+pub fn call(out: &mut Html, call: &ToolCall, answer: Option<&Answer>) {
     let result = answer.map(|(_, result)| result);
     let diff = result.and_then(diff_of);
     open(out, result, answer.map(|(slot, _)| *slot));
-    text(out, &call.name);
-    out.push_str("</b>");
+    out.around("", &call.name, "</b>");
     let telling = telling(&call.arguments);
     if let Some(line) = telling.and_then(|(_, value)| first_line(value)) {
-        out.push_str("<code>");
-        text(out, &cut(line, SUMMARY));
-        out.push_str("</code>");
+        out.around("<code>", &cut(line, SUMMARY), "</code>");
     }
     state(out, result);
-    out.push_str("</summary>");
+    out.markup("</summary>");
     if let Some(error) = &call.arguments_error {
-        out.push_str("<p class=\"p err\">");
-        text(out, error);
-        out.push_str("</p>");
+        out.around("<p class=\"p err\">", error, "</p>");
     }
     let is_whole = |value: &str| first_line(value) == Some(value) && value.chars().nth(SUMMARY).is_none();
     let told = telling.filter(|(_, value)| is_whole(value)).map(|(name, _)| name);
@@ -51,32 +45,30 @@ pub fn call(out: &mut String, call: &ToolCall, answer: Option<&Answer>) {
     if let Some(result) = result {
         outcome(out, result, diff);
     }
-    out.push_str("</details>");
+    out.markup("</details>");
 }
 
 /// Appends a result whose call does not stand right before it.
-pub fn stray(out: &mut String, result: &ToolResultMessage) {
+pub fn stray(out: &mut Html, result: &ToolResultMessage) {
     open(out, Some(result), None);
-    text(out, &result.tool_name);
-    out.push_str("</b><small>result alone</small>");
+    out.around("", &result.tool_name, "</b><small>result alone</small>");
     state(out, Some(result));
-    out.push_str("</summary>");
+    out.markup("</summary>");
     outcome(out, result, diff_of(result));
-    out.push_str("</details>");
+    out.markup("</details>");
 }
 
 /// `entry` is that of the result, unless it has an element of its own.
-fn open(out: &mut String, result: Option<&ToolResultMessage>, entry: Option<Slot>) {
-    let class = match result {
-        None => "t open",
-        Some(result) if result.is_error => "t bad",
-        Some(_) => "t",
-    };
-    let _ = write!(out, "<details class=\"{class}\"");
+fn open(out: &mut Html, result: Option<&ToolResultMessage>, entry: Option<Slot>) {
+    out.markup(match result {
+        None => "<details class=\"t open\"",
+        Some(result) if result.is_error => "<details class=\"t bad\"",
+        Some(_) => "<details class=t",
+    });
     if let Some(slot) = entry {
-        let _ = write!(out, " id=e{slot}");
+        out.number(" id=e", slot, "");
     }
-    out.push_str(if result.is_some_and(has_image) { " open><summary><b>" } else { "><summary><b>" });
+    out.markup(if result.is_some_and(has_image) { " open><summary><b>" } else { "><summary><b>" });
 }
 
 /// The argument that says most, and its name.
@@ -89,36 +81,29 @@ fn first_line(value: &str) -> Option<&str> {
 }
 
 /// How the call ended, where that is worth a word.
-fn state(out: &mut String, result: Option<&ToolResultMessage>) {
+fn state(out: &mut Html, result: Option<&ToolResultMessage>) {
     let Some(result) = result else {
-        out.push_str("<i>no result</i>");
+        out.markup("<i>no result</i>");
         return;
     };
     let fact = |name: &str| result.details.as_ref().and_then(|details| details.get(name));
     let holds = |name: &str| fact(name).and_then(Value::as_bool).unwrap_or_default();
     match fact("exitCode").and_then(Value::as_i64) {
-        _ if holds("timedOut") => out.push_str("<i>timed out</i>"),
-        _ if holds("cancelled") => out.push_str("<i>cancelled</i>"),
-        Some(code) if code != 0 => {
-            let _ = write!(out, "<i>exit {code}</i>");
-        }
-        None if result.is_error => out.push_str("<i>failed</i>"),
+        _ if holds("timedOut") => out.markup("<i>timed out</i>"),
+        _ if holds("cancelled") => out.markup("<i>cancelled</i>"),
+        Some(code) if code != 0 => out.around("<i>exit ", &code.to_string(), "</i>"),
+        None if result.is_error => out.markup("<i>failed</i>"),
         _ => {}
     }
     if let Some(ms) = result.duration_ms.filter(|ms| *ms >= 100) {
-        let _ = write!(out, " <small>{}</small>", seconds(ms));
+        out.around(" <small>", &seconds(ms), "</small>");
     }
 }
 
-/// `0.3 s`, `75 s`
-pub fn seconds(ms: u64) -> String {
-    if ms < 10_000 { format!("{}.{} s", ms / 1000, ms % 1000 / 100) } else { format!("{} s", ms / 1000) }
-}
-
 /// The arguments but the one that was `told` already.
-fn arguments(out: &mut String, arguments: &Value, told: Option<&str>, has_diff: bool) {
+fn arguments(out: &mut Html, arguments: &Value, told: Option<&str>, has_diff: bool) {
     let Some(map) = arguments.as_object() else {
-        return pre(out, "", &to_string(arguments));
+        return out.pre(&to_string(arguments));
     };
     for (name, value) in map.iter().filter(|(name, _)| told != Some(name.as_str())) {
         match value {
@@ -130,31 +115,27 @@ fn arguments(out: &mut String, arguments: &Value, told: Option<&str>, has_diff: 
                 }
             }
             Value::String(line) if line.contains('\n') || line.chars().nth(SHORT).is_some() => {
-                argument(out, name);
-                out.push_str("</div>");
-                pre(out, "", line);
+                long(out, name, line);
             }
             Value::String(line) => short(out, name, line),
             Value::Array(_) | Value::Object(_) => {
-                argument(out, name);
-                out.push_str("</div>");
-                pre(out, "", &serde_json::to_string_pretty(value).unwrap_or_default());
+                long(out, name, &to_pretty(value));
             }
             scalar => short(out, name, &to_string(scalar)),
         }
     }
 }
 
-fn argument(out: &mut String, name: &str) {
-    out.push_str("<div class=arg>");
-    text(out, name);
+/// A value below its name.
+pub fn long(out: &mut Html, name: &str, value: &str) {
+    out.around("<div class=arg>", name, "</div>");
+    out.pre(value);
 }
 
-fn short(out: &mut String, name: &str, value: &str) {
-    argument(out, name);
-    out.push_str(" <code>");
-    text(out, value);
-    out.push_str("</code></div>");
+/// A value beside its name.
+fn short(out: &mut Html, name: &str, value: &str) {
+    out.around("<div class=arg>", name, " <code>");
+    out.around("", value, "</code></div>");
 }
 
 fn pair(edit: &Value) -> Option<(&str, &str)> {
@@ -162,14 +143,14 @@ fn pair(edit: &Value) -> Option<(&str, &str)> {
 }
 
 /// One replacement of an edit that was not made.
-fn replacement(out: &mut String, (old, new): (&str, &str)) {
-    out.push_str("<pre class=d>");
-    for (sign, class, part) in [('-', "del", old), ('+', "add", new)] {
+fn replacement(out: &mut Html, (old, new): (&str, &str)) {
+    out.markup("<pre class=d>");
+    for (sign, part) in [('-', old), ('+', new)] {
         for line in part.lines() {
-            diff_line(out, class, &format!("{sign}{line}"));
+            diff_line(out, &format!("{sign}{line}"));
         }
     }
-    out.push_str("</pre>");
+    out.markup("</pre>");
 }
 
 fn diff_of(result: &ToolResultMessage) -> Option<&str> {
@@ -177,31 +158,21 @@ fn diff_of(result: &ToolResultMessage) -> Option<&str> {
     Some(diff).filter(|diff| !diff.is_empty())
 }
 
-fn diff(out: &mut String, diff: &str) {
-    out.push_str("<pre class=d>");
-    for line in diff.lines() {
-        let class = match line.as_bytes().first() {
-            Some(b'+') => "add",
-            Some(b'-') => "del",
-            _ => "",
-        };
-        diff_line(out, class, line);
-    }
-    out.push_str("</pre>");
+fn diff(out: &mut Html, diff: &str) {
+    out.markup("<pre class=d>");
+    diff.lines().for_each(|line| diff_line(out, line));
+    out.markup("</pre>");
 }
 
-fn diff_line(out: &mut String, class: &str, line: &str) {
-    if class.is_empty() {
-        text(out, line);
-    } else {
-        let _ = write!(out, "<span class={class}>");
-        text(out, line);
-        out.push_str("</span>");
+fn diff_line(out: &mut Html, line: &str) {
+    match line.as_bytes().first() {
+        Some(b'+') => out.around("<span class=add>", line, "</span>\n"),
+        Some(b'-') => out.around("<span class=del>", line, "</span>\n"),
+        _ => out.around("", line, "\n"),
     }
-    out.push('\n');
 }
 
-fn outcome(out: &mut String, result: &ToolResultMessage, shown_diff: Option<&str>) {
+fn outcome(out: &mut Html, result: &ToolResultMessage, shown_diff: Option<&str>) {
     if let Some(shown) = shown_diff {
         diff(out, shown);
     }
@@ -210,23 +181,40 @@ fn outcome(out: &mut String, result: &ToolResultMessage, shown_diff: Option<&str
         [("structured content", &result.structured_content), ("nested calls", &result.nested_calls)]
     {
         if let Some(value) = value {
-            argument(out, name);
-            out.push_str("</div>");
-            pre(out, "", &serde_json::to_string_pretty(value).unwrap_or_default());
+            long(out, name, &to_pretty(value));
         }
     }
 }
 
 /// Blocks as preformatted text and images.
-pub fn blocks(out: &mut String, blocks: &[Block]) {
+fn blocks(out: &mut Html, blocks: &[Block]) {
     for block in blocks {
         match block {
-            Block::Text(block) if !block.text.is_empty() => pre(out, "", &block.text),
+            Block::Text(block) if !block.text.is_empty() => out.pre(&block.text),
             Block::Text(_) => {}
             Block::Image(block) => image(out, block),
-            Block::Thinking(block) => pre(out, "", &block.thinking),
-            Block::ToolCall(block) => pre(out, "", &to_string(&block.arguments)),
-            Block::Other(value) => pre(out, "", &to_string(value)),
+            Block::Thinking(block) => out.pre(&block.thinking),
+            Block::ToolCall(block) => out.pre(&to_pretty(&block.arguments)),
+            Block::Other(value) => out.pre(&to_pretty(value)),
+        }
+    }
+}
+
+/// A tool as the model is told of it.
+pub fn declaration(out: &mut Html, tool: &Value) {
+    let field = |name: &str| tool.get(name).and_then(Value::as_str).unwrap_or_default();
+    out.around("<details><summary><b>", field("name"), "</b></summary>");
+    out.around("<p class=p>", field("description"), "</p>");
+    json(out, tool.get("parameters"));
+    out.markup("</details>");
+}
+
+/// The images of a message.
+pub fn images(out: &mut Html, content: &Content) {
+    let Content::Blocks(blocks) = content else { return };
+    for block in blocks {
+        if let Block::Image(block) = block {
+            image(out, block);
         }
     }
 }
@@ -236,19 +224,16 @@ fn has_image(result: &ToolResultMessage) -> bool {
 }
 
 /// An image inside the page; what is none of the known kinds, or no base64, is told instead.
-pub fn image(out: &mut String, block: &ImageBlock) {
-    let is_base64 = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
+pub fn image(out: &mut Html, block: &ImageBlock) {
     let known = IMAGES.iter().find(|kind| kind.eq_ignore_ascii_case(&block.mime_type));
-    match known.filter(|_| !block.data.is_empty() && block.data.bytes().all(is_base64)) {
+    match known.filter(|_| is_base64(&block.data)) {
         Some(kind) => {
-            let _ = write!(out, "<p><img alt=\"{kind}\" src=\"data:{kind};base64,");
-            out.push_str(&block.data);
-            out.push_str("\"></p>");
+            for piece in ["<p><img alt=\"", kind, "\" src=\"data:", kind, ";base64,"] {
+                out.markup(piece);
+            }
+            out.as_base64(&block.data);
+            out.markup("\"></p>");
         }
-        None => {
-            out.push_str("<p class=err>An image of the kind “");
-            text(out, &block.mime_type);
-            out.push_str("” is not shown.</p>");
-        }
+        None => out.around("<p class=err>An image of the kind “", &block.mime_type, "” is not shown.</p>"),
     }
 }
