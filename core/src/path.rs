@@ -231,6 +231,13 @@ pub fn shorten_home(path: &str, home: &str, style: Style) -> String {
     }
 }
 
+/// A name inside a folder that is absolute and normalised, such as what a listing gives: nothing is left to normalise.
+#[must_use]
+pub fn child(folder: &str, name: &str, style: Style) -> String {
+    let separator = if folder.ends_with(style.separator()) { "" } else { style.separator() };
+    [folder, separator, name].concat()
+}
+
 /// The folder that holds a path; a root holds itself.
 #[must_use]
 pub fn parent(path: &str, style: Style) -> String {
@@ -256,6 +263,19 @@ pub fn session_folder(cwd: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_child_is_what_joining_gives() {
+        for (folder, style) in [
+            ("/", Style::Posix),
+            ("/a b", Style::Posix),
+            ("C:\\", Style::Windows),
+            ("C:\\a", Style::Windows),
+            ("\\\\s\\h\\", Style::Windows),
+        ] {
+            assert_eq!(child(folder, "SKILL.md", style), join(folder, "SKILL.md", style), "{folder}");
+        }
+    }
 
     #[test]
     fn windows_forms() {

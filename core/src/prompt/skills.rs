@@ -34,16 +34,20 @@ fn element(out: &mut String, name: &str, content: &str) {
     out.push_str("    <");
     out.push_str(name);
     out.push('>');
-    for c in content.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&apos;"),
-            c => out.push(c),
-        }
+    let mut rest = content;
+    while let Some(at) = rest.find(['&', '<', '>', '"', '\'']) {
+        let (plain, special) = rest.split_at(at);
+        out.push_str(plain);
+        out.push_str(match special.as_bytes().first() {
+            Some(b'&') => "&amp;",
+            Some(b'<') => "&lt;",
+            Some(b'>') => "&gt;",
+            Some(b'"') => "&quot;",
+            _ => "&apos;",
+        });
+        rest = special.get(1..).unwrap_or_default();
     }
+    out.push_str(rest);
     out.push_str("</");
     out.push_str(name);
     out.push_str(">\n");

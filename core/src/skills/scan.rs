@@ -90,9 +90,10 @@ pub(super) fn scan(disk: &mut dyn Disk, root: &str, mode: Mode, style: Style) ->
         left: MOST,
         out: Scan::default(),
     };
-    if let Some(entries) = walk.disk.list(root) {
-        let real = walk.disk.real(root).unwrap_or_else(|| root.into());
-        walk.folder(root, String::new(), real, entries);
+    let root = path::normalize(root, style);
+    if let Some(entries) = walk.disk.list(&root) {
+        let real = walk.disk.real(&root).unwrap_or_else(|| root.clone());
+        walk.folder(&root, String::new(), real, entries);
     }
     walk.out
 }
@@ -130,7 +131,7 @@ impl Walk<'_> {
     fn enter(&mut self, folder: &str, inner: &str, entries: &[Entry]) {
         let there = ignore::FILES.into_iter().filter(|name| entries.iter().any(|entry| entry.name == *name));
         let texts: Vec<String> = there
-            .filter_map(|name| self.disk.read(&path::join(folder, name, self.style), IGNORE_BYTES).ok())
+            .filter_map(|name| self.disk.read(&path::child(folder, name, self.style), IGNORE_BYTES).ok())
             .collect();
         self.rules.enter(inner.len(), texts.iter().map(String::as_str));
     }
@@ -140,7 +141,7 @@ impl Walk<'_> {
         let Some(entry) = entries.iter().find(|entry| self.mode.skills && entry.name == SKILL_FILE) else {
             return false;
         };
-        let path = path::join(folder, SKILL_FILE, self.style);
+        let path = path::child(folder, SKILL_FILE, self.style);
         let counts = self.target(entry, &path) == Target::File && !self.ignored(inner, SKILL_FILE, false);
         if counts {
             self.take(folder, path, entry);
@@ -158,7 +159,7 @@ impl Walk<'_> {
         if !may_be_file && !self.mode.descend {
             return;
         }
-        let path = path::join(folder, name, self.style);
+        let path = path::child(folder, name, self.style);
         match self.target(entry, &path) {
             Target::File if may_be_file && !self.ignored(inner, name, false) => {
                 self.take(folder, path, entry)
@@ -215,7 +216,7 @@ impl Walk<'_> {
     /// The path of an entry of the innermost open folder without links; only links need to be asked for.
     fn real(&mut self, path: &str, entry: &Entry) -> String {
         match self.chain.last() {
-            Some(folder) if entry.kind != EntryKind::Link => path::join(folder, &entry.name, self.style),
+            Some(folder) if entry.kind != EntryKind::Link => path::child(folder, &entry.name, self.style),
             _ => self.disk.real(path).unwrap_or_else(|| path.into()),
         }
     }

@@ -202,6 +202,10 @@ impl<'t, 'a> Flow<'t, 'a> {
     /// A quoted scalar.
     pub(super) fn quoted(&mut self) -> Parsed<String> {
         let rest = self.rest();
+        if let Some(text) = simple(rest) {
+            self.skip(text.len() + 2);
+            return Ok(text.into());
+        }
         let mut letters = rest.char_indices().peekable();
         let quote = letters.next().map(|(_, c)| c);
         let mut out = String::new();
@@ -225,6 +229,17 @@ impl<'t, 'a> Flow<'t, 'a> {
         }
         Err("a quote is not closed")
     }
+}
+
+/// What is in the quotes, where it stands there as it is: nearly always.
+fn simple(quoted: &str) -> Option<&str> {
+    let quote = quoted.chars().next()?;
+    let inner = quoted.get(1..)?;
+    let end = inner.find([quote, '\\', '\n'])?;
+    let (text, rest) = inner.split_at_checked(end)?;
+    let after = rest.strip_prefix(quote)?;
+    // A single quote that stands twice is a letter.
+    (quote == '"' || !after.starts_with(quote)).then_some(text)
 }
 
 fn key_text(value: Value) -> Parsed<String> {
