@@ -18,6 +18,9 @@ use super::source::Source;
 use super::survey::Survey;
 use super::tool::{self, Answer};
 
+/// No branch.
+const NONE: u32 = u32::MAX;
+
 const LEFT: &str = "Summary of a branch that was left";
 
 /// Writes entries one after the other.
@@ -27,8 +30,9 @@ pub struct Entries<'a, 'b> {
     source: &'a Source,
     survey: &'a Survey,
     branches: &'a [Branch],
-    /// Numbers of the branches that go on from an entry.
-    forks: BTreeMap<Slot, Vec<u32>>,
+    /// Of each entry the first branch that goes on from it, and of each branch the next one from the same entry.
+    forks: Vec<u32>,
+    next_forks: Vec<u32>,
     /// Results that were shown with their calls.
     answered: Vec<bool>,
     /// A system prompt was shown.
@@ -43,14 +47,16 @@ impl<'a, 'b> Entries<'a, 'b> {
         branches: &'a [Branch],
         sink: &'a mut Sink<'b>,
     ) -> Self {
-        let mut forks: BTreeMap<Slot, Vec<u32>> = BTreeMap::new();
-        for (number, branch) in (0..).zip(branches) {
-            if let Some(parent) = branch.parent {
-                forks.entry(parent).or_default().push(number);
+        let count = source.tree().nodes().len();
+        let (mut forks, mut next_forks) = (vec![NONE; count], vec![NONE; branches.len()]);
+        for (number, branch) in branches.iter().enumerate().rev() {
+            let fork = branch.parent.and_then(|parent| forks.get_mut(parent as usize));
+            if let (Some(fork), Some(next)) = (fork, next_forks.get_mut(number)) {
+                *next = std::mem::replace(fork, u32::try_from(number).unwrap_or(NONE));
             }
         }
-        let answered = vec![false; source.tree().nodes().len()];
-        Self { sink, source, survey, branches, forks, answered, prompted: false }
+        let answered = vec![false; count];
+        Self { sink, source, survey, branches, forks, next_forks, answered, prompted: false }
     }
 
     /// Writes entries that follow one another.
@@ -189,9 +195,13 @@ impl<'a, 'b> Entries<'a, 'b> {
     }
 
     /// Results of the calls of a reply, by call, those that come first last: they stand before the next message.
-    fn answers(&self, reply: &AssistantMessage, rest: &[Slot]) -> BTreeMap<String, Vec<Answer>> {
-        let mut missing = reply.tool_calls().count();
-        let mut found: BTreeMap<String, Vec<Answer>> = BTreeMap::new();
+    fn answers<'r>(&self, reply: &'r AssistantMessage, rest: &[Slot]) -> BTreeMap<&'r str, Vec<Answer>> {
+        let mut found: BTreeMap<&str, Vec<Answer>> = BTreeMap::new();
+        let mut missing = 0;
+        for call in reply.tool_calls() {
+            found.entry(&call.id).or_default();
+            missing += 1;
+        }
         for slot in rest {
             match self.source.tree().node(*slot).map(|node| node.kind()) {
                 _ if missing == 0 => break,
@@ -202,9 +212,9 @@ impl<'a, 'b> Entries<'a, 'b> {
             let Some(body) = self.source.body(*slot) else { continue };
             let EntryBody::Message(message) = &*body else { continue };
             let Message::ToolResult(result) = &**message else { continue };
-            if reply.tool_calls().any(|call| call.id == result.tool_call_id) {
+            if let Some(answers) = found.get_mut(result.tool_call_id.as_str()) {
                 missing -= 1;
-                found.entry(result.tool_call_id.clone()).or_default().insert(0, (*slot, result.clone()));
+                answers.insert(0, (*slot, result.clone()));
             }
         }
         found
@@ -379,11 +389,12 @@ impl<'a, 'b> Entries<'a, 'b> {
     }
 
     fn fork_links(&mut self, slot: Slot) {
-        let out = &mut self.sink.out;
-        for number in self.forks.get(&slot).into_iter().flatten() {
-            let Some(branch) = self.branches.get(*number as usize) else { continue };
-            out.number("<p class=fork>↳ another branch: <a href=\"#b", *number, "\">");
+        let mut next = self.forks.get(slot as usize).copied().unwrap_or(NONE);
+        while let Some(branch) = self.branches.get(next as usize) {
+            let out = &mut self.sink.out;
+            out.number("<p class=fork>↳ another branch: <a href=\"#b", next, "\">");
             out.around("", branch_title(self.survey, branch), "</a></p>\n");
+            next = self.next_forks.get(next as usize).copied().unwrap_or(NONE);
         }
     }
 }
@@ -391,5 +402,5 @@ impl<'a, 'b> Entries<'a, 'b> {
 /// What a branch is called: the first words of a person in it.
 #[must_use]
 pub fn branch_title<'a>(survey: &'a Survey, branch: &Branch) -> &'a str {
-    survey.preview(&branch.slots).unwrap_or("(without a message of the user)")
+    survey.first_words(&branch.slots).unwrap_or("(without a message of the user)")
 }

@@ -67,7 +67,7 @@ impl<'a> Page<'a> {
 
     fn title(&self) -> String {
         let session = self.source.session();
-        let first = || self.survey.preview(&self.chains.main);
+        let first = || self.survey.first_words(&self.chains.main);
         let named = session.name().or_else(first).map(str::to_owned);
         named.unwrap_or_else(|| format!("Session {}", session.id()))
     }
@@ -113,7 +113,7 @@ impl<'a> Page<'a> {
         out.markup("<nav aria-label=Contents><h2>This branch</h2><ol>");
         for slot in &self.chains.main {
             let words = match self.kind(*slot) {
-                Some(EntryKind::User) => self.survey.previews.get(slot).map_or("(no text)", String::as_str),
+                Some(EntryKind::User) => self.survey.preview(*slot).unwrap_or_default(),
                 Some(EntryKind::Compaction) => "— Compaction —",
                 _ => continue,
             };

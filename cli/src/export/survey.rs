@@ -1,7 +1,5 @@
 //! What the top of a page tells about all of a session: counts, models, the first words of messages.
 
-use std::collections::BTreeMap;
-
 use tau_core::message::{AssistantMessage, Message};
 use tau_core::session::EntryBody;
 use tau_core::session::stats::Stats;
@@ -22,8 +20,8 @@ pub struct Survey {
     pub stats: Stats,
     /// Models that answered, `provider/id`, in order.
     pub models: Vec<String>,
-    /// Beginnings of messages of people.
-    pub previews: BTreeMap<Slot, String>,
+    /// Beginnings of messages of people, in the order of the file.
+    previews: Vec<(Slot, String)>,
 }
 
 impl Survey {
@@ -46,7 +44,7 @@ impl Survey {
             Message::User(user) => {
                 let line =
                     user.content.texts().flat_map(str::lines).map(str::trim).find(|line| !line.is_empty());
-                self.previews.insert(slot, cut(line.unwrap_or("(no text)"), PREVIEW));
+                self.previews.push((slot, cut(line.unwrap_or("(no text)"), PREVIEW)));
             }
             Message::Assistant(AssistantMessage { provider, model, .. }) => {
                 let name = format!("{provider}/{model}");
@@ -58,10 +56,17 @@ impl Survey {
         }
     }
 
+    /// The beginning of a message; `None` = it is not one of a person.
+    #[must_use]
+    pub fn preview(&self, slot: Slot) -> Option<&str> {
+        let at = self.previews.binary_search_by_key(&slot, |(own, _)| *own).ok()?;
+        self.previews.get(at).map(|(_, words)| words.as_str())
+    }
+
     /// The beginning of the first message of a person among some entries.
     #[must_use]
-    pub fn preview(&self, slots: &[Slot]) -> Option<&str> {
-        slots.iter().find_map(|slot| self.previews.get(slot)).map(String::as_str)
+    pub fn first_words(&self, slots: &[Slot]) -> Option<&str> {
+        slots.iter().find_map(|slot| self.preview(*slot))
     }
 }
 
