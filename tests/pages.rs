@@ -326,14 +326,18 @@ fn branches_are_all_reachable() {
         message("a", None, &user("root")),
         message("b", Some("a"), &user("left branch")),
         message("c", Some("b"), &user("left end")),
+        message("x", Some("a"), &user("third branch")),
         message("d", Some("a"), &user("right branch")),
     ]
     .concat();
     let (html, page) = exported("branches", session.as_bytes());
-    assert_eq!(page.count["article"], 4);
-    let order = ["root", "right branch", "left branch", "left end"]
+    assert_eq!(page.count["article"], 5);
+    let order = ["root", "right branch", "left branch", "left end", "third branch"]
         .map(|text| html.rfind(&format!(">{text}<")).unwrap());
     assert!(order.is_sorted(), "{order:?}");
+    let forks: Vec<&str> =
+        page.links.iter().map(String::as_str).filter(|link| link.starts_with("#b")).collect();
+    assert_eq!(forks, ["#b0", "#b1", "#b0", "#b1"], "in the contents, and where they begin");
     assert!(page.ids.contains("b0") && page.links.iter().filter(|link| *link == "#b0").count() == 2);
     let path = file("leaf", session.as_bytes());
     let mut html = Vec::new();
