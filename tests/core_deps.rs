@@ -23,10 +23,7 @@ const ALLOWED: &[&str] = &[
     "tau-core",
     "thiserror",
     "thiserror-impl",
-    "tinyvec",
-    "tinyvec_macros",
     "unicode-ident",
-    "unicode-normalization",
     "zmij",
 ];
 

@@ -4,8 +4,7 @@
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use unicode_normalization::UnicodeNormalization;
-use unicode_normalization::char::is_combining_mark;
+use crate::text::normal::{is_combining_mark, nfd};
 
 /// ASCII that is neither digit nor letter, ascending; `$` follows all other symbols.
 const MARKS: &str = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~";
@@ -27,7 +26,7 @@ struct Key {
 impl Key {
     fn of(text: &str) -> Self {
         let mut key = Self { base: Vec::new(), accents: Vec::new(), case: Vec::new() };
-        for c in text.nfd() {
+        for c in nfd(text).chars() {
             if is_combining_mark(c) {
                 key.accents.push(c.into());
             } else if c == 'ß' {

@@ -4,9 +4,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use unicode_normalization::UnicodeNormalization as _;
-
 use super::{PathError, Style, resolve};
+use crate::text::normal::nfd;
 
 /// The path an argument names after the usual reading: odd blanks are blanks, one leading `@` is a mark, on
 /// Windows the paths of POSIX shells are known.
@@ -41,7 +40,7 @@ pub fn candidates(given: &str, cwd: &str, home: &str, style: Style) -> Result<Ve
     let plain = argument(given, cwd, home, style)?;
     add(plain.clone());
     add(narrow_before_am_pm(&plain));
-    let decomposed: String = plain.nfd().collect();
+    let decomposed = nfd(&plain);
     add(decomposed.clone());
     add(plain.replace('\'', "\u{2019}"));
     add(decomposed.replace('\'', "\u{2019}"));

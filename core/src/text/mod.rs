@@ -4,6 +4,7 @@ pub mod ansi;
 pub mod bom_eol;
 pub mod clean;
 pub mod fuzzy;
+pub mod normal;
 pub mod phrase;
 pub mod redact;
 pub mod surrogate;

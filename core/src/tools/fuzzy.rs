@@ -5,7 +5,8 @@ use alloc::borrow::Cow;
 use alloc::string::String;
 
 use memchr::{memchr, memchr_iter, memmem, memrchr};
-use unicode_normalization::UnicodeNormalization as _;
+
+use crate::text::normal::nfkc;
 
 /// White space as JavaScript defines it.
 #[must_use]
@@ -42,7 +43,7 @@ fn fold_line(line: &str, out: &mut String) {
         return out.push_str(line.trim_end_matches(is_js_space));
     }
     let start = out.len();
-    out.extend(line.nfkc());
+    nfkc(line, out);
     let kept = out.get(start..).map_or(0, |line| line.trim_end_matches(is_js_space).len());
     out.truncate(start + kept);
     if out.get(start..).is_some_and(|line| line.chars().any(|c| fold_char(c) != c)) {
