@@ -28,35 +28,57 @@ pub(super) struct Head<'a> {
 
 /// Reads the head of a `message` line as Pi and this program write it; `None` for every other line.
 pub(super) fn quick(line: &[u8]) -> Option<Head<'_>> {
-    let mut cursor = Cursor { line, at: 0 };
-    cursor.open("type")?;
-    if cursor.text()? != "message" {
-        return None;
-    }
-    cursor.member("id")?;
-    let id = cursor.text()?;
-    cursor.member("parentId")?;
-    let parent = cursor.text_or_null()?;
-    cursor.member("timestamp")?;
-    let time = Wall::from_iso(cursor.text()?);
-    cursor.member("message")?;
-    let message_at = u32::try_from(cursor.at).ok()?;
-    cursor.open("role")?;
-    let kind = message_kind(cursor.text()?);
-    let end = line.trim_ascii_end();
-    end.ends_with(b"}}").then_some(Head {
-        kind,
-        id: Cow::Borrowed(id),
-        parent: parent.map(Cow::Borrowed),
-        time,
-        message_at,
+    let raw = RawHead::read(line)?;
+    let text = |bytes| core::str::from_utf8(bytes).ok();
+    Some(Head {
+        kind: message_kind(text(raw.role)?),
+        id: Cow::Borrowed(text(raw.id)?),
+        parent: match raw.parent {
+            Some(parent) => Some(Cow::Borrowed(text(parent)?)),
+            None => None,
+        },
+        time: Wall::from_iso(text(raw.time)?),
+        message_at: raw.message_at,
     })
 }
 
+/// The role of a message whose line [`quick`] can read.
+pub(super) fn quick_role(line: &[u8]) -> Option<&[u8]> {
+    RawHead::read(line).map(|raw| raw.role)
+}
+
+/// The head as it stands in the line; all printable ASCII without escapes.
+struct RawHead<'a> {
+    role: &'a [u8],
+    id: &'a [u8],
+    parent: Option<&'a [u8]>,
+    time: &'a [u8],
+    message_at: u32,
+}
+
+impl<'a> RawHead<'a> {
+    fn read(line: &'a [u8]) -> Option<Self> {
+        let mut cursor = Cursor { line, at: 0 };
+        cursor.open(b"\"type\"")?;
+        cursor.literal(b"\"message\"")?;
+        cursor.member(b"\"id\"")?;
+        let id = cursor.text()?;
+        cursor.member(b"\"parentId\"")?;
+        let parent = cursor.text_or_null()?;
+        cursor.member(b"\"timestamp\"")?;
+        let time = cursor.text()?;
+        cursor.member(b"\"message\"")?;
+        let message_at = u32::try_from(cursor.at).ok()?;
+        cursor.open(b"\"role\"")?;
+        let role = cursor.text()?;
+        line.trim_ascii_end().ends_with(b"}}").then_some(Self { role, id, parent, time, message_at })
+    }
+}
+
 /// The type of a record that begins with it, as all programs write them; what follows is not looked at.
-pub(super) fn first_type(line: &[u8]) -> Option<&str> {
+pub(super) fn first_type(line: &[u8]) -> Option<&[u8]> {
     let mut cursor = Cursor { line, at: 0 };
-    cursor.open("type")?;
+    cursor.open(b"\"type\"")?;
     cursor.text()
 }
 
@@ -105,29 +127,32 @@ impl<'a> Cursor<'a> {
         (self.line.get(self.at) == Some(&byte)).then(|| self.at += 1)
     }
 
-    /// `{"key":`
-    fn open(&mut self, key: &str) -> Option<()> {
+    /// `{"key":`; the key comes with its quotes.
+    fn open(&mut self, key: &[u8]) -> Option<()> {
         self.take(b'{')?;
         self.key(key)
     }
 
     /// `,"key":`
-    fn member(&mut self, key: &str) -> Option<()> {
+    fn member(&mut self, key: &[u8]) -> Option<()> {
         self.take(b',')?;
         self.key(key)
     }
 
-    fn key(&mut self, key: &str) -> Option<()> {
-        if self.text()? != key {
-            return None;
-        }
+    fn key(&mut self, key: &[u8]) -> Option<()> {
+        self.literal(key)?;
         self.take(b':')?;
         self.blanks();
         Some(())
     }
 
+    fn literal(&mut self, text: &[u8]) -> Option<()> {
+        self.blanks();
+        self.line.get(self.at..)?.starts_with(text).then(|| self.at += text.len())
+    }
+
     /// A string of printable ASCII without escapes.
-    fn text(&mut self) -> Option<&'a str> {
+    fn text(&mut self) -> Option<&'a [u8]> {
         self.take(b'"')?;
         let rest = self.line.get(self.at..)?;
         let text = rest.get(..memchr(b'"', rest)?)?;
@@ -135,10 +160,10 @@ impl<'a> Cursor<'a> {
             return None;
         }
         self.at += text.len() + 1;
-        core::str::from_utf8(text).ok()
+        Some(text)
     }
 
-    fn text_or_null(&mut self) -> Option<Option<&'a str>> {
+    fn text_or_null(&mut self) -> Option<Option<&'a [u8]>> {
         self.blanks();
         if self.line.get(self.at..)?.starts_with(b"null") {
             self.at += 4;

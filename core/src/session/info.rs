@@ -7,8 +7,8 @@ use alloc::string::String;
 use core::cmp::Ordering;
 
 use super::decode::parse_line;
-use super::entry::{EntryKind, Header};
-use super::head::{Head, first_type, quick, salvage};
+use super::entry::Header;
+use super::head::{first_type, quick_role, salvage};
 use super::reader::MAX_LINE_BYTES;
 use super::tail::time_at_end;
 use crate::json::Value;
@@ -122,18 +122,18 @@ impl Facts {
 
     /// Whether the ends of the line told all that matters.
     fn is_told_by_ends(&mut self, raw: &[u8]) -> bool {
-        match quick(raw) {
-            Some(head) => self.is_counted(&head, raw),
-            None => first_type(raw).is_some_and(|kind| !matches!(kind, "message" | "session_info")),
+        match quick_role(raw) {
+            Some(role) => self.is_counted(role, raw),
+            None => first_type(raw).is_some_and(|kind| !matches!(kind, b"message" | b"session_info")),
         }
     }
 
     /// Counts a message whose text is not needed.
-    fn is_counted(&mut self, head: &Head<'_>, raw: &[u8]) -> bool {
-        match head.kind {
-            EntryKind::User | EntryKind::Assistant if !self.without_text => return false,
-            EntryKind::User if self.info.first_message.is_none() => return false,
-            EntryKind::User | EntryKind::Assistant => {
+    fn is_counted(&mut self, role: &[u8], raw: &[u8]) -> bool {
+        match role {
+            b"user" | b"assistant" if !self.without_text => return false,
+            b"user" if self.info.first_message.is_none() => return false,
+            b"user" | b"assistant" => {
                 let Some(time) = time_at_end(raw) else { return false };
                 self.active = self.active.max(time);
             }

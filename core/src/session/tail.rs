@@ -1,6 +1,6 @@
 //! The end of a `message` line: when the message was said, without reading what it says.
 
-use memchr::memmem;
+use memchr::memrchr;
 
 /// What follows the content of a message is short: a signature of a model, a duration.
 const LOOK_AT: usize = 1 << 10;
@@ -14,7 +14,7 @@ const KEY: &[u8] = b"\"timestamp\"";
 pub(super) fn time_at_end(line: &[u8]) -> Option<i64> {
     let line = line.trim_ascii_end();
     let tail = line.get(line.len().saturating_sub(LOOK_AT)..)?;
-    let at = memmem::rfind(tail, KEY)?;
+    let at = last_key(tail)?;
     let before = tail.get(..at)?.trim_ascii_end();
     let mut rest = Rest(tail.get(at + KEY.len()..)?);
     if before.last() != Some(&b',') || !rest.takes(b':') {
@@ -29,6 +29,18 @@ pub(super) fn time_at_end(line: &[u8]) -> Option<i64> {
         rest.scalar()?;
     }
     (rest.takes(b'}') && rest.takes(b'}') && rest.0.is_empty()).then_some(time)
+}
+
+/// Where the last name of the field stands. It is nearly always the last quoted text of the line, or one of the last.
+fn last_key(tail: &[u8]) -> Option<usize> {
+    let mut end = tail.len();
+    loop {
+        end = memrchr(b'"', tail.get(..end)?)?;
+        let at = (end + 1).checked_sub(KEY.len())?;
+        if tail.get(at..=end)? == KEY {
+            return Some(at);
+        }
+    }
 }
 
 /// What is left of the line.
