@@ -26,6 +26,9 @@ const SOURCES: &[Source] = &[
     ("decode_openai_completions", "providers/openai-completions-stream", |case| {
         with_split(chunks(&case["input"]["response"]["chunks"])?)
     }),
+    ("decode_openai_responses", "providers/openai-responses-stream", |case| {
+        with_split(chunks(&case["input"]["response"]["chunks"])?)
+    }),
     ("partial_json", "providers/partial-json", |case| with_split(chunks(&case["input"]["chunks"])?)),
     ("partial_json", "providers/repair-json", |case| with_split(case["input"].as_str()?.into())),
     ("frontmatter", "tools/frontmatter", |case| Some(case["input"]["text"].as_str()?.into())),

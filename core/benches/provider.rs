@@ -12,10 +12,10 @@ use tau_core::model::Model;
 use tau_core::op::Credential;
 use tau_core::provider::{BodyEnd, ModelRequest, RequestOptions, encoder};
 
-fn model() -> Model {
+fn model(api: &str) -> Model {
     Model {
         id: "m".into(),
-        api: "openai-completions".into(),
+        api: api.into(),
         provider: "bench".into(),
         base_url: "http://127.0.0.1:1/v1".into(),
         text_input: true,
@@ -36,22 +36,49 @@ fn chunk(delta: &serde_json::Value) -> String {
     format!("data: {chunk}\n\n")
 }
 
+const PIECE: &str =
+    "0123456789 abcdefghij 0123456789 abcdefghij 0123456789 abcdefghij 0123456789 abcdefghij\n 0123456789 ";
+
 fn decode(c: &mut Criterion) {
-    let piece = "0123456789 abcdefghij 0123456789 abcdefghij 0123456789 abcdefghij 0123456789 abcdefghij\\n 0123456789 ";
-    let text: String = (0..20_000).map(|_| chunk(&json!({"content": piece}))).collect();
+    let text: String = (0..20_000).map(|_| chunk(&json!({"content": PIECE}))).collect();
     let arguments: String = (0..20_000)
         .map(|i| {
             let arguments = if i == 0 { "{\"content\":\"" } else { "let x = 1;\\n  " };
             chunk(&json!({"tool_calls": [{"index": 0, "id": if i == 0 { "call_1" } else { "" }, "function": {"name": if i == 0 { "write" } else { "" }, "arguments": arguments}}]}))
         })
         .collect();
-    let model = Arc::new(model());
-    let mut group = c.benchmark_group("decode_openai_completions");
-    for (name, body) in [("text", &text), ("arguments", &arguments)] {
+    run(c, "openai-completions", &[("text", &text), ("arguments", &arguments)]);
+}
+
+fn decode_items(c: &mut Criterion) {
+    let event = |kind: &str, mut data: serde_json::Value| {
+        data["type"] = json!(format!("response.{kind}"));
+        format!("event: response.{kind}\ndata: {data}\n\n")
+    };
+    let stream = |item: serde_json::Value, kind: &str, piece: &str| {
+        let added = event("output_item.added", json!({"output_index": 0, "item": item}));
+        let delta = event(
+            kind,
+            json!({"sequence_number": 4, "item_id": "msg_bb17e4167cb3438699720ab8", "output_index": 0, "content_index": 0, "delta": piece, "logprobs": []}),
+        );
+        added + &delta.repeat(20_000)
+    };
+    let message = json!({"type": "message", "id": "msg_bb17e4167cb3438699720ab8", "content": []});
+    let call = json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "write", "arguments": "{\"content\":\""});
+    let small = stream(message.clone(), "output_text.delta", " small");
+    let text = stream(message, "output_text.delta", PIECE);
+    let arguments = stream(call, "function_call_arguments.delta", "let x = 1;\\n  ");
+    run(c, "openai-responses", &[("small", &small), ("text", &text), ("arguments", &arguments)]);
+}
+
+fn run(c: &mut Criterion, api: &str, bodies: &[(&str, &String)]) {
+    let model = Arc::new(model(api));
+    let mut group = c.benchmark_group(format!("decode_{}", api.replace('-', "_")));
+    for (name, body) in bodies {
         group.throughput(Throughput::Bytes(body.len() as u64));
-        group.bench_function(name, |b| {
+        group.bench_function(*name, |b| {
             b.iter(|| {
-                let mut decoder = encoder("openai-completions").unwrap().decoder(&model, 1);
+                let mut decoder = encoder(api).unwrap().decoder(&model, 1);
                 let mut out = Vec::new();
                 for piece in body.as_bytes().chunks(64 << 10) {
                     decoder.on_bytes(piece, &mut out);
@@ -66,7 +93,7 @@ fn decode(c: &mut Criterion) {
     group.finish();
 }
 
-fn history(turns: usize) -> Vec<Arc<Message>> {
+fn history(api: &str, turns: usize) -> Vec<Arc<Message>> {
     let mut list = vec![Arc::new(Message::user("go", Vec::new(), 1))];
     for turn in 0..turns {
         let call = ToolCall {
@@ -77,7 +104,7 @@ fn history(turns: usize) -> Vec<Arc<Message>> {
         };
         list.push(Arc::new(Message::Assistant(AssistantMessage {
             content: vec![Block::text("I look at the file."), Block::ToolCall(call)],
-            api: "openai-completions".into(),
+            api: api.into(),
             provider: "bench".into(),
             model: "m".into(),
             stop_reason: StopReason::ToolUse,
@@ -96,12 +123,18 @@ fn history(turns: usize) -> Vec<Arc<Message>> {
 }
 
 fn encode(c: &mut Criterion) {
-    let model = model();
+    for api in ["openai-completions", "openai-responses"] {
+        encode_api(c, api);
+    }
+}
+
+fn encode_api(c: &mut Criterion, api: &str) {
+    let model = model(api);
     let options = RequestOptions::default();
     let credential = Credential { api_key: Some("k".into()), ..Credential::default() };
-    let mut group = c.benchmark_group("encode_openai_completions");
+    let mut group = c.benchmark_group(format!("encode_{}", api.replace('-', "_")));
     for turns in [25_usize, 250] {
-        let list = history(turns);
+        let list = history(api, turns);
         let request = |messages| ModelRequest {
             model: &model,
             messages,
@@ -110,13 +143,13 @@ fn encode(c: &mut Criterion) {
             now_ms: 1,
         };
         group.bench_function(format!("fresh_{turns}"), |b| {
-            b.iter(|| encoder("openai-completions").unwrap().encode(&request(&list)).unwrap());
+            b.iter(|| encoder(api).unwrap().encode(&request(&list)).unwrap());
         });
         group.bench_function(format!("one_more_turn_after_{turns}"), |b| {
             let shorter = &list[..list.len() - 2];
             b.iter_batched(
                 || {
-                    let mut encoder = encoder("openai-completions").unwrap();
+                    let mut encoder = encoder(api).unwrap();
                     drop(encoder.encode(&request(shorter)).unwrap());
                     encoder
                 },
@@ -128,5 +161,5 @@ fn encode(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, decode, encode);
+criterion_group!(benches, decode, decode_items, encode);
 criterion_main!(benches);

@@ -421,10 +421,12 @@ impl Reply {
         self.assembler.close(index, out);
     }
 
-    /// Whether the reply has this call already.
+    /// Whether one of the last blocks is this very call: its end was sent twice.
     fn is_known_call(&self, item: &Fields<'_>) -> bool {
+        const LAST: usize = 16;
         let id = self.call_id(item);
-        self.assembler.message().tool_calls().any(|call| call.id == id)
+        let same = |block: &Block| matches!(block, Block::ToolCall(call) if call.id == id);
+        self.assembler.message().content.iter().rev().take(LAST).any(same)
     }
 
     /// The response is over: what kind of end is it?
@@ -509,19 +511,29 @@ impl Reply {
         message.diagnostics.get_or_insert_default().push(Value::Object(note));
     }
 
-    /// Some services send the encrypted reasoning only at the very end.
+    /// Some services send the encrypted reasoning only at the very end. It comes in the order of the blocks.
     fn backfill(&mut self, output: Raw<'_>) {
+        let mut late: Option<Vec<(String, String)>> = None;
+        let mut next = 0;
         for index in 0..self.assembler.message().content.len() {
             let Some(Block::Thinking(block)) = self.assembler.block(index) else { continue };
             let Some(item) = block.signature.as_deref().and_then(Fields::read) else { continue };
             let (None, Some(id)) = (text(item.encrypted_content), text(item.id)) else { continue };
-            let late = list(output).find(|late| text(late.id).is_some_and(|late| late == id));
-            let Some(late) = late.and_then(|late| text(late.encrypted_content)) else { continue };
+            let late = late.get_or_insert_with(|| {
+                let pair = |item: Fields<'_>| {
+                    Some((text(item.id)?.into_owned(), text(item.encrypted_content)?.into_owned()))
+                };
+                list(output).filter_map(pair).collect()
+            });
+            let from_next = (next..late.len()).chain(0..next);
+            let found = from_next.filter_map(|at| Some((at, late.get(at)?))).find(|(_, (own, _))| *own == id);
+            let Some((at, (_, encrypted))) = found else { continue };
             let Some(Ok(Value::Object(mut item))) = block.signature.as_deref().map(json::parse) else {
                 continue;
             };
-            item.insert("encrypted_content".to_owned(), late.into_owned().into());
+            item.insert("encrypted_content".to_owned(), encrypted.as_str().into());
             block.signature = Some(json::to_string(&Value::Object(item)).into());
+            next = at + 1;
         }
     }
 }

@@ -89,10 +89,8 @@ impl Items<'_> {
         for block in &message.content {
             match block {
                 Block::Thinking(thinking) => {
-                    // Sent back as it came; what a file holds instead of an item is left out.
-                    let item = reasoning_item(thinking);
-                    if let Some(item) = item.filter(|item| serde_json::from_str::<IgnoredAny>(item).is_ok()) {
-                        w.raw(item);
+                    if let Some(item) = reasoning_item(thinking) {
+                        replay(item, w);
                     }
                 }
                 Block::Text(block) => {
@@ -159,6 +157,18 @@ impl Items<'_> {
             w.str(if has_image { SEE_IMAGE } else { NO_TOOL_OUTPUT });
         }
         w.end_object();
+    }
+}
+
+/// Sends an item back as it came; what a file holds instead of an item is left out.
+fn replay(item: &str, w: &mut Writer) {
+    if item.contains("\\ud") || item.contains("\\uD") {
+        // Perhaps half a surrogate pair, which the service would refuse: our reader drops it.
+        if let Ok(item) = json::parse(item) {
+            w.value(&item);
+        }
+    } else if serde_json::from_str::<IgnoredAny>(item).is_ok() {
+        w.raw(item);
     }
 }
 
@@ -254,4 +264,52 @@ pub(super) fn foreign_call_id(id: &str, knows_items: bool, same_service: bool) -
     let item = if same_service { part(item) } else { format!("fc_{}", short_hash(item)) };
     let item = if item.starts_with("fc_") { item } else { part(&format!("fc_{item}")) };
     format!("{}|{item}", part(call))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::borrow::ToOwned;
+
+    #[test]
+    fn reasoning_goes_back_as_it_came() {
+        let sent = |item: &str| {
+            let mut w = Writer::new();
+            replay(item, &mut w);
+            w.into_string()
+        };
+        for (item, wanted) in [
+            (r#"{"id": "rs", "n": 1.0}"#, r#"{"id": "rs", "n": 1.0}"#),
+            (r#"{"a":"x\ud83d","b":"\ud83d\ude00"}"#, r#"{"a":"x","b":"😀"}"#),
+            (r#"{"a":1"#, ""),
+            (r#"{"a":"\ud83d"#, ""),
+        ] {
+            assert_eq!(sent(item), wanted, "{item}");
+        }
+    }
+
+    #[test]
+    fn ids_of_other_models() {
+        let long = "x".repeat(70);
+        for (id, knows_items, same_service, wanted) in [
+            ("toolu_1", true, false, "toolu_1".to_owned()),
+            ("a b|", false, false, "a_b".to_owned()),
+            ("call_1|fc_2", false, false, "call_1_fc_2".to_owned()),
+            ("call_1|fc_2", true, true, "call_1|fc_2".to_owned()),
+            ("call_1|ctc_2", true, true, "call_1|fc_ctc_2".to_owned()),
+            ("call_1|item+/=id", true, false, "call_1|fc_1hyryaggsbekm".to_owned()),
+            ("___", true, false, "___".to_owned()),
+            (&long, true, false, "x".repeat(64)),
+        ] {
+            assert_eq!(foreign_call_id(id, knows_items, same_service), wanted, "{id}");
+        }
+    }
+
+    #[test]
+    fn ids_of_texts() {
+        assert_eq!(item_id(Some("msg_1"), 3, 0), "msg_1");
+        assert_eq!(item_id(Some(&"m".repeat(65)), 3, 0), "msg_4tg0y8defk0h");
+        assert_eq!(item_id(None, 3, 0), "msg_pi_3");
+        assert_eq!(item_id(None, 3, 2), "msg_pi_3_2");
+    }
 }

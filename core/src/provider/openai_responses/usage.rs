@@ -55,9 +55,12 @@ pub(super) fn tier_factor(
     }
 }
 
-/// The usage with every part of its cost multiplied.
+/// The usage with every part of its computed cost multiplied; a billed one is what it is.
 pub(super) fn times(mut usage: Usage, factor: f64) -> Usage {
     let cost = &mut usage.cost;
+    if cost.total_from_provider == Some(true) {
+        return usage;
+    }
     for part in
         [&mut cost.input, &mut cost.output, &mut cost.cache_read, &mut cost.cache_write, &mut cost.total]
     {
