@@ -3,10 +3,9 @@
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal, stderr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tau_core::agent::AgentConfig;
-use tau_core::auth::resolve::Commands;
 use tau_core::entropy::Entropy;
 use tau_core::harness::DeskBoot;
 use tau_core::hub::Boot;
@@ -225,13 +224,8 @@ pub fn prepare(
     }
     let mut w = Writer::new();
     session.header().write(&mut w);
-    let credentials = Credentials {
-        auth_path: base.place.agent_file("auth.json"),
-        runtime_key: args.api_key.clone().map(|key| (model.provider.clone(), key)),
-        cwd: base.place.cwd.clone(),
-        commands: Mutex::new(Commands::new()),
-        catalog: Arc::clone(&access.catalog),
-    };
+    let key = args.api_key.clone().map(|key| (model.provider.clone(), key));
+    let credentials = Credentials::new(&base.place, &access, key, base.settings.http_proxy());
     let name = args.name.clone().filter(|_| opened.resumed);
     let workshop = Workshop { args, launch, base, access, stdin_is_terminal };
     let (boot, resources) = workshop.boot(session, model, level, &prompts, &mut rng, warnings)?;

@@ -3,13 +3,19 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tau_core::auth::file::AuthFile;
-use tau_core::auth::resolve::{Commands, Facts, Step, Stored, resolve};
+use tau_core::auth::file::{self, AuthFile, Kind};
+use tau_core::auth::oauth;
+use tau_core::auth::resolve::{Commands, Facts, FaultKind, Resolved, Step, Stored, resolve};
+use tau_core::json::Value;
 use tau_core::model::catalog::Catalog;
 use tau_core::op::{Credential, ProcSpec, SecretOp};
+use tau_io_std::sys::clock::wall;
 use tau_io_std::sys::{CancelToken, env, process};
 
-use crate::files::read_text;
+use crate::auth_store::{AuthStore, Unfresh};
+use crate::auth_talk::Talk;
+use crate::config::Access;
+use crate::surroundings::Surroundings;
 
 /// A `!command` may take this long (spec 40 §1.5).
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
@@ -21,8 +27,10 @@ const OUTPUT_LIMIT: usize = 64 * 1024;
 pub struct Credentials {
     /// What `models.json` says.
     pub catalog: Arc<Catalog>,
-    /// Path of `auth.json`.
-    pub auth_path: String,
+    /// `auth.json`.
+    pub store: AuthStore,
+    /// Renews the tokens in it.
+    pub talk: Talk,
     /// `--api-key` and the provider it belongs to.
     pub runtime_key: Option<(String, String)>,
     /// Working directory of commands.
@@ -31,24 +39,71 @@ pub struct Credentials {
     pub commands: Mutex<Commands>,
 }
 
+/// How far the search goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Nothing is renewed, no command runs.
+    Look,
+    /// As a request needs it.
+    Full,
+}
+
+/// Why there are no credentials.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// What is wrong with the configuration; `None` when a token could not be renewed.
+    pub kind: Option<FaultKind>,
+    /// Only because a command was not to be run.
+    pub skipped: bool,
+    /// For people: why, and what to do. Holds no secret.
+    pub text: String,
+}
+
 impl Credentials {
-    /// Resolves them. Reads `auth.json` once; runs the commands that are needed and did not run yet.
+    /// Those of a place. `key` is that of the command line, and the provider it belongs to.
+    #[must_use]
+    pub fn new(
+        place: &Surroundings,
+        access: &Access,
+        key: Option<(String, String)>,
+        proxy: Option<&str>,
+    ) -> Self {
+        Self {
+            store: AuthStore::new(place.agent_file("auth.json")),
+            talk: Talk::new(proxy.map(str::to_owned)),
+            runtime_key: key,
+            cwd: place.cwd.clone(),
+            commands: Mutex::new(Commands::new()),
+            catalog: Arc::clone(&access.catalog),
+        }
+    }
+
+    /// Those of a request.
     ///
     /// # Errors
     /// Why there are none, and what to do. Holds no secret.
     pub fn resolve(&self, op: &SecretOp) -> Result<Credential, String> {
-        let auth = read_text(&self.auth_path).and_then(|text| match text {
-            Some(text) => AuthFile::parse(&text).map(Some).map_err(|fault| fault.to_string()),
-            None => Ok(None),
-        });
-        let stored = match &auth {
-            Err(why) => Stored::Unreadable(why),
-            Ok(auth) => {
-                auth.as_ref().and_then(|auth| auth.entry(&op.provider)).map_or(Stored::None, Stored::Entry)
-            }
-        };
+        self.find(op, Depth::Full).map(|found| found.credential).map_err(|refused| refused.text)
+    }
+
+    /// Resolves them: reads `auth.json`, renews a token that soon runs out, runs the commands that are needed and did
+    /// not run yet.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub fn find(&self, op: &SecretOp, depth: Depth) -> Result<Resolved, Refused> {
         let own_key = |(provider, key): &(String, String)| (*provider == op.provider).then(|| key.clone());
         let runtime_key = self.runtime_key.as_ref().and_then(own_key);
+        let mut reading = self.store.read();
+        if depth == Depth::Full && runtime_key.is_none() && reading.problem.is_none() {
+            let renewed = self.renew(&op.provider, &mut reading.file);
+            renewed.map_err(|text| Refused { kind: None, skipped: false, text })?;
+        }
+        let stored = match (reading.file.entry(&op.provider), &reading.problem) {
+            (Some(entry), _) => Stored::Entry(entry),
+            (None, Some(why)) => Stored::Unreadable(why),
+            (None, None) => Stored::None,
+        };
         let mut kept = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
         let mut commands = kept.clone();
         loop {
@@ -61,11 +116,17 @@ impl Credentials {
                 config: self.catalog.configured(&op.provider),
                 env: &env::var,
                 commands: &commands,
-                auth_path: &self.auth_path,
+                auth_path: self.store.path(),
             });
             match step {
-                Step::Ready(resolved) => return Ok(resolved.credential),
-                Step::Failed(fault) => return Err(fault.text),
+                Step::Ready(resolved) => return Ok(resolved),
+                Step::Failed(fault) => {
+                    return Err(Refused { kind: Some(fault.kind), skipped: false, text: fault.text });
+                }
+                Step::NeedCommand(_) if depth == Depth::Look => {
+                    let text = format!("the key of {} comes from a command", op.provider);
+                    return Err(Refused { kind: None, skipped: true, text });
+                }
                 Step::NeedCommand(command) => {
                     let output = self.run(&command);
                     if is_stored(stored, &command) {
@@ -75,6 +136,22 @@ impl Credentials {
                 }
             }
         }
+    }
+
+    /// Puts a new token in the place of one that soon runs out; it is stored before.
+    fn renew(&self, provider: &str, file: &mut AuthFile) -> Result<(), String> {
+        let soon = |entry: &Value| {
+            file::kind(entry) == Some(Kind::OAuth) && oauth::is_due(entry, wall().0, None)
+        };
+        if !oauth::is_supported(provider) || !file.entry(provider).is_some_and(soon) {
+            return Ok(());
+        }
+        let mut renew = |entry: &Value| self.talk.renew(provider, entry);
+        match self.store.fresh(provider, None, &|| wall().0, &mut renew).map_err(Unfresh::text)? {
+            Some(entry) => file.set(provider, entry),
+            None => return Err(format!("The sign-in of {provider} was removed meanwhile; sign in again")),
+        }
+        Ok(())
     }
 
     /// Trimmed output of a shell command; `None` when it failed, took too long or printed nothing.

@@ -1,6 +1,9 @@
 //! The command line of Tau. A library so that tests reach its pure parts.
 
 pub mod args;
+pub mod auth_command;
+pub mod auth_store;
+pub mod auth_talk;
 pub mod bootstrap;
 pub mod choose;
 pub mod config;
@@ -47,6 +50,9 @@ pub fn main() -> ExitCode {
             Ok(text) => answer(&text),
             Err(why) => fail([why]),
         };
+    }
+    if items.next_if(|first| first == "auth").is_some() {
+        return credentials_of(items);
     }
     if items.next_if(|first| first == "sessions").is_some() {
         return stored_sessions(items);
@@ -139,6 +145,23 @@ fn stored_sessions(items: impl Iterator<Item = String>) -> ExitCode {
         Ok(done) => {
             answer(&done.text);
             if done.success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(why) => fail([why]),
+    }
+}
+
+fn credentials_of(items: impl Iterator<Item = String>) -> ExitCode {
+    let args = match args::auth::parse(items) {
+        Ok(args) => args,
+        Err(misuse) => {
+            out::note(&misuse.text);
+            return ExitCode::from(misuse.code);
+        }
+    };
+    match auth_command::run(&args) {
+        Ok(done) => {
+            answer(&done.text);
+            ExitCode::from(done.code)
         }
         Err(why) => fail([why]),
     }

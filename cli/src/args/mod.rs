@@ -3,6 +3,7 @@
 //! The rules are too odd for an argument library: short options have several letters and are never bundled, a
 //! value is the next item whatever it looks like, unknown long options are collected instead of refused.
 
+pub mod auth;
 pub mod help;
 mod options;
 pub mod sessions;

@@ -112,6 +112,11 @@ pub fn provider(id: &str) -> Option<&'static ProviderAuth> {
     PROVIDERS.iter().find(|provider| provider.id == id)
 }
 
+/// Ids of all of them.
+pub fn ids() -> impl Iterator<Item = &'static str> {
+    PROVIDERS.iter().map(|provider| provider.id)
+}
+
 impl Method {
     /// Variables to name in a message, best first.
     pub fn variables(self) -> impl Iterator<Item = &'static str> {

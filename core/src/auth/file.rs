@@ -1,9 +1,9 @@
-//! `auth.json`: provider id → credential (spec 40 §1.3). Read only: nothing here writes it.
+//! `auth.json`: provider id → credential (spec 40 §1.3). Text in, text out.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::json::{Map, Value};
+use crate::json::{Map, Value, to_pretty};
 use crate::settings::jsonc;
 
 /// A file that could be read.
@@ -109,6 +109,22 @@ impl AuthFile {
     #[must_use]
     pub fn entry(&self, provider: &str) -> Option<&Value> {
         self.entries.get(provider)
+    }
+
+    /// Puts a credential in the place of the provider's; a new provider comes last.
+    pub fn set(&mut self, provider: &str, entry: Value) {
+        self.entries.insert(provider.into(), entry);
+    }
+
+    /// Takes the credential of a provider out; the others keep their order.
+    pub fn remove(&mut self, provider: &str) {
+        self.entries.shift_remove(provider);
+    }
+
+    /// The text of the file: indented by two, no line end after it.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        to_pretty(&Value::Object(self.entries.clone()))
     }
 }
 

@@ -5,5 +5,6 @@
 
 pub mod env;
 pub mod file;
+pub mod oauth;
 pub mod resolve;
 pub mod value;

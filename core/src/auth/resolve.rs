@@ -10,6 +10,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::env::{self, CLOUDFLARE, Method};
+use super::{file, oauth};
 use super::value::{ConfigValue, Unresolved};
 use crate::json::Value;
 use crate::model::config::ProviderConfig;
@@ -151,6 +152,7 @@ impl Given {
     }
 }
 
+const SIGN_IN: &str = "sign-in";
 const STORED: &str = "stored credential";
 const CONFIGURED: &str = "configured API key";
 
@@ -164,6 +166,9 @@ fn credentials(facts: &Facts<'_>) -> Result<Resolved, Stop> {
         }
         (Given::key(key.to_owned()), STORED)
     } else if let Stored::Entry(entry) = facts.stored {
+        if let Some(credential) = signed_in(facts, entry) {
+            return Ok(Resolved { credential, env: Vec::new(), source: SIGN_IN.to_owned() });
+        }
         (stored(facts, entry, takes_keys)?, STORED)
     } else if let Some(value) = facts.config.and_then(|config| config.api_key.as_deref()) {
         let what = format!("the apiKey of {} in models.json", facts.provider);
@@ -172,6 +177,24 @@ fn credentials(facts: &Facts<'_>) -> Result<Resolved, Stop> {
         (Given::default(), "")
     };
     by_method(facts, auth.map_or(Method::Key(&[]), |auth| auth.method), given, source)
+}
+
+/// What a stored sign-in gives. Whether its token is still good is for the caller to see to.
+fn signed_in(facts: &Facts<'_>, entry: &Value) -> Option<Credential> {
+    if file::kind(entry) != Some(file::Kind::OAuth) || !oauth::is_supported(facts.provider) {
+        return None;
+    }
+    let access = entry.get("access").and_then(Value::as_str)?.to_owned();
+    let mut credential = Credential::default();
+    match facts.provider {
+        "kimi-coding" => set_header(&mut credential, "authorization", format!("Bearer {access}")),
+        "github-copilot" => {
+            credential.base_url = Some(oauth::copilot_base_url(entry));
+            credential.api_key = Some(access);
+        }
+        _ => credential.api_key = Some(access),
+    }
+    Some(credential)
 }
 
 /// A stored credential, by its own type. There is no way back to the environment from a wrong type (D52).
@@ -193,6 +216,9 @@ fn stored(facts: &Facts<'_>, entry: &Value, takes_keys: bool) -> Result<Given, S
             Ok(given)
         }
         Some("api_key") => mismatch(facts, "takes a sign-in, but a key is stored"),
+        Some("oauth") if oauth::is_supported(facts.provider) => {
+            mismatch(facts, "has a stored sign-in that is not complete")
+        }
         Some("oauth") if signs_in => fault(
             FaultKind::Unsupported,
             format!(

@@ -125,9 +125,17 @@ impl DirLock {
     /// # Errors
     /// What `work` gives; `Conflict` when the lock was lost meanwhile.
     pub fn hold_while<T>(mut self, work: impl FnOnce() -> Result<T, IoFault>) -> Result<T, IoFault> {
+        self.keep_while(work)
+    }
+
+    /// As [`hold_while`](Self::hold_while); the lock is held afterwards, too.
+    ///
+    /// # Errors
+    /// As [`hold_while`](Self::hold_while).
+    pub fn keep_while<T>(&mut self, work: impl FnOnce() -> Result<T, IoFault>) -> Result<T, IoFault> {
         let (done, ended) = channel::<()>();
         thread::scope(|scope| {
-            let lock = &mut self;
+            let lock = self;
             let keeper = scope.spawn(move || {
                 while ended.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
                     lock.renew()?;

@@ -28,27 +28,38 @@ pub struct How {
 /// # Errors
 /// That of `change`, as `Invalid` with the path before it; `Invalid` when the file is not UTF-8; `TimedOut` when another
 /// process holds the lock; what the operating system says. The old text stays then.
-pub fn update(
-    path: &str,
-    how: How,
-    cancel: &CancelToken,
-    change: &mut dyn FnMut(Option<&str>) -> Result<Option<String>, String>,
-) -> Result<(), IoFault> {
+pub fn update(path: &str, how: How, cancel: &CancelToken, change: Change<'_>) -> Result<(), IoFault> {
+    run(path, how, cancel, change, false)
+}
+
+/// As [`update`], for a change that may take longer than a few seconds: the lock is renewed meanwhile.
+///
+/// # Errors
+/// As [`update`]; `Conflict` when the lock was lost.
+pub fn update_slowly(path: &str, how: How, cancel: &CancelToken, change: Change<'_>) -> Result<(), IoFault> {
+    run(path, how, cancel, change, true)
+}
+
+/// Makes the new text of a file from the old one; see [`update`].
+pub type Change<'a> = &'a mut dyn FnMut(Option<&str>) -> Result<Option<String>, String>;
+
+fn run(path: &str, how: How, cancel: &CancelToken, change: Change<'_>, slow: bool) -> Result<(), IoFault> {
     let target = Path::new(path);
     let invalid = |why: &str| IoFault::new(FaultKind::Invalid, format!("{path}: {why}"));
     if let Some(folder) = target.parent().filter(|folder| !folder.exists()) {
-        if change(None).map_err(|why| invalid(&why))?.is_none() {
+        if !slow && change(None).map_err(|why| invalid(&why))?.is_none() {
             return Ok(());
         }
         fs::create_dirs(&folder.to_string_lossy(), how.folder_mode)?;
     }
-    let lock = DirLock::acquire_within(target, how.patience, cancel)?;
+    let mut lock = DirLock::acquire_within(target, how.patience, cancel)?;
     let text = match fs::read(path, LIMIT) {
         Ok(bytes) => Some(String::from_utf8(bytes).map_err(|_| invalid("is not UTF-8 text"))?),
         Err(fault) if fault.kind == FaultKind::NotFound => None,
         Err(fault) => return Err(fault),
     };
-    let new = change(text.as_deref()).map_err(|why| invalid(&why))?;
+    let mut work = || change(text.as_deref()).map_err(|why| invalid(&why));
+    let new = if slow { lock.keep_while(work)? } else { work()? };
     let Some(new) = new.filter(|new| Some(new) != text.as_ref()) else { return Ok(()) };
     lock.check()?;
     atomic::replace(target, new.as_bytes(), how.mode)

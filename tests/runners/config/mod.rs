@@ -1,6 +1,7 @@
 //! Vectors of `config/`.
 
 mod auth;
+mod auth_store;
 mod cost;
 mod models;
 mod paths;
@@ -15,6 +16,7 @@ use tau_tests::vectors::{VectorFile, file};
 /// Files of this area.
 #[rustfmt::skip]
 pub const FILES: &[VectorFile] = &[
+    file("auth-file", auth_store::file),
     file("auth-file-validate", auth::file_validate),
     file("auth-precedence", auth::precedence),
     file("auth-resolve", auth::resolve_one),
@@ -29,6 +31,7 @@ pub const FILES: &[VectorFile] = &[
     file("model-resolve-cli", resolve::cli),
     file("model-resolve-exact", resolve::exact),
     file("models-json", models::models_json),
+    file("oauth-refresh", auth_store::refresh),
     file("settings-accessors", settings::accessors),
     file("settings-compaction", settings::compaction),
     file("settings-merge", settings::merge),

@@ -1,0 +1,85 @@
+//! Holds the conversations of sign-ins with the world.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tau_core::auth::oauth::{self, Answer, Ask, Hosts, Script, Step};
+use tau_core::input::Reply;
+use tau_core::json::Value;
+use tau_core::op::HttpRequest;
+use tau_io_std::http::Client;
+use tau_io_std::sys::clock::wall;
+use tau_io_std::sys::{CancelToken, env};
+
+/// Most bytes of an answer; a list of models is the longest.
+const MOST_BYTES: usize = 8 << 20;
+
+/// Sends the requests of sign-ins.
+pub struct Talk {
+    client: Client,
+    proxy: Option<String>,
+}
+
+impl Talk {
+    /// Through the proxy of the settings, if there is one.
+    #[must_use]
+    pub const fn new(proxy: Option<String>) -> Self {
+        Self { client: Client::new(), proxy }
+    }
+
+    /// A new token for a stored sign-in. Takes 15 s at most.
+    ///
+    /// # Errors
+    /// Why there is none; names the provider, holds no secret.
+    pub fn renew(&self, provider: &str, entry: &Value) -> Result<Value, String> {
+        let deadline = Instant::now() + Duration::from_millis(oauth::REFRESH_LIMIT_MS);
+        let mut script = Script::refresh(provider, entry, Hosts::new(&env::var), wall().0);
+        let mut step = script.begin();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let answer = match step {
+                Step::Done(entry) => return Ok(entry),
+                Step::Failed(why) => return Err(refused(provider, &why)),
+                Step::Ask(_) if left.is_zero() => {
+                    return Err(refused(provider, "the service did not answer in time"));
+                }
+                Step::Ask(Ask::Wait(ms)) => {
+                    thread::sleep(Duration::from_millis(ms).min(left));
+                    Answer::Done
+                }
+                Step::Ask(Ask::Http(request)) => self.exchange(request, deadline),
+            };
+            step = script.answer(wall().0, answer);
+        }
+    }
+
+    /// One exchange, over before the deadline.
+    fn exchange(&self, mut request: HttpRequest, deadline: Instant) -> Answer {
+        let left = deadline.saturating_duration_since(Instant::now()).as_millis();
+        let left = u64::try_from(left).unwrap_or(u64::MAX).max(1);
+        let within = |limit: Option<u64>| Some(limit.map_or(left, |limit| limit.min(left)));
+        request.head_timeout_ms = within(request.head_timeout_ms);
+        request.idle_timeout_ms = within(request.idle_timeout_ms);
+        request.proxy.clone_from(&self.proxy);
+        let cancel = CancelToken::new();
+        let (mut status, mut body) = (0, Vec::new());
+        let mut take = |reply: Reply| {
+            match reply {
+                Reply::Head { status: told, .. } => status = told,
+                Reply::Chunk { bytes, .. } => body.extend_from_slice(&bytes),
+                _ => {}
+            }
+            if body.len() > MOST_BYTES || Instant::now() > deadline {
+                cancel.cancel();
+            }
+        };
+        match self.client.run(&request, &mut take, &cancel) {
+            Ok(_) => Answer::Http { status, body },
+            Err(fault) => Answer::NoAnswer(fault.detail),
+        }
+    }
+}
+
+fn refused(provider: &str, why: &str) -> String {
+    format!("The sign-in of {provider} could not be renewed: {why}; the stored one is unchanged, try again or sign in again")
+}
