@@ -8,6 +8,7 @@ use tau_core::auth::file::{Kind, kind};
 use tau_core::auth::resolve::{FaultKind, Resolved};
 use tau_core::auth::{env as auth_env, oauth};
 use tau_core::json::{Value, Writer};
+use tau_core::model::catalog::Entry;
 use tau_core::model::resolve::{Query, resolve as find_model};
 use tau_core::op::{Credential, SecretOp};
 use tau_io_std::sys::clock::wall;
@@ -17,7 +18,7 @@ use crate::args::auth::{self as auth_args, AuthArgs, Verb};
 use crate::auth_store::Unfresh;
 use crate::bootstrap::Base;
 use crate::config::Access;
-use crate::credentials::{Credentials, Depth};
+use crate::credentials::{Credentials, Depth, Refused};
 use crate::out::note;
 use crate::surroundings::Surroundings;
 use crate::visible::harmless;
@@ -123,21 +124,15 @@ fn check(
 }
 
 impl Desk {
-    fn knows(&self, provider: &str) -> bool {
-        auth_env::provider(provider).is_some()
-            || self.access.catalog.configured(provider).is_some()
-            || self.access.catalog.entries().iter().any(|entry| entry.provider == provider)
-    }
-
     /// The provider a person means: its id or its name, case aside.
     fn named(&self, word: &str) -> Option<String> {
         let word = word.trim();
         let entries = self.access.catalog.entries();
-        let ids = || auth_env::ids().chain(entries.iter().map(|entry| entry.provider));
+        let ids = || providers(&entries);
         let id = ids().find(|id| *id == word).or_else(|| ids().find(|id| id.eq_ignore_ascii_case(word)));
         let by_name = || {
-            let configured = ids().filter_map(|id| self.access.catalog.configured(id));
-            configured.into_iter().find(|config| config.name.eq_ignore_ascii_case(word)).map(|config| &*config.id)
+            let mut configured = ids().filter_map(|id| self.access.catalog.configured(id));
+            configured.find(|config| config.name.eq_ignore_ascii_case(word)).map(|config| config.id.as_str())
         };
         id.or_else(by_name).map(str::to_owned)
     }
@@ -171,19 +166,18 @@ impl Desk {
             },
             // A command that was not to be run is taken to work.
             Err(refused) if refused.skipped => {
-                if args.credentials { Err(NOT_AVAILABLE) } else { Ok((kind, None)) }
+                if args.credentials {
+                    Err(NOT_AVAILABLE)
+                } else {
+                    Ok((kind, None))
+                }
             }
             Err(refused) if refused.kind == Some(FaultKind::Missing) => Err(NOT_CONFIGURED),
             Err(_) => Err(INVALID),
         }
     }
 
-    fn find(
-        &self,
-        provider: &str,
-        model: Option<&str>,
-        depth: Depth,
-    ) -> Result<Resolved, crate::credentials::Refused> {
+    fn find(&self, provider: &str, model: Option<&str>, depth: Depth) -> Result<Resolved, Refused> {
         let op = SecretOp {
             provider: provider.to_owned(),
             model: model.unwrap_or_default().to_owned(),
@@ -210,17 +204,24 @@ impl Desk {
         }
         match owners.as_slice() {
             [one] => Ok(one.clone()),
-            [] => Err(format!("no provider with a stored credential has the model {model}; name one with --provider")),
-            several => Err(format!("{} have the model {model}; name one with --provider", several.join(" and "))),
+            [] => Err(format!(
+                "no provider with a stored credential has the model {model}; name one with --provider"
+            )),
+            several => {
+                Err(format!("{} have the model {model}; name one with --provider", several.join(" and ")))
+            }
         }
     }
 
     fn print_key(&self, args: &AuthArgs) -> Result<Done, String> {
         let provider = self.target(args)?;
         if self.credentials.store.read().file.entry(&provider).and_then(kind) == Some(Kind::OAuth) {
-            return Err(format!("{provider} has a sign-in, not a key; `tau auth print-bearer-token` prints its token"));
+            return Err(format!(
+                "{provider} has a sign-in, not a key; `tau auth print-bearer-token` prints its token"
+            ));
         }
-        let resolved = self.find(&provider, args.model.as_deref(), Depth::Full).map_err(|refused| refused.text)?;
+        let resolved =
+            self.find(&provider, args.model.as_deref(), Depth::Full).map_err(|refused| refused.text)?;
         match secret(&resolved.credential) {
             Some(key) => Ok(Done::good(key + "\n")),
             None => Err(format!("the credentials of {provider} are not a single key")),
@@ -254,13 +255,14 @@ impl Desk {
             rows.push([provider.to_owned(), "auth.json".to_owned(), state.to_owned()]);
         }
         let entries = self.access.catalog.entries();
-        for provider in auth_env::ids().chain(entries.iter().map(|entry| entry.provider)) {
+        for provider in providers(&entries) {
             let known = rows.iter().any(|[id, ..]| id == provider);
             let free = auth_env::provider(provider).is_some_and(|auth| auth.method == auth_env::Method::Free);
             if known || free || !self.access.usable(provider) {
                 continue;
             }
-            let own_key = self.access.catalog.configured(provider).is_some_and(|config| config.api_key.is_some());
+            let own_key =
+                self.access.catalog.configured(provider).is_some_and(|config| config.api_key.is_some());
             let source = if own_key { "models.json" } else { "environment" };
             rows.push([provider.to_owned(), source.to_owned(), "key".to_owned()]);
         }
@@ -336,6 +338,12 @@ impl Desk {
     }
 }
 
+/// Ids of all providers; some come more than once.
+fn providers<'a>(entries: &'a [Entry<'a>]) -> impl Iterator<Item = &'a str> {
+    let known = auth_env::ids().map(|id| -> &'a str { id });
+    known.chain(entries.iter().map(|entry| entry.provider))
+}
+
 fn unknown(word: &str) -> String {
     format!("no provider is called {word}; `tau --list-models` names them")
 }
@@ -356,7 +364,8 @@ fn ask_secret(question: &str) -> Result<String, String> {
     let before = tcgetattr(&stdin).map_err(|e| format!("the terminal cannot be used: {e}"))?;
     let mut silent = before.clone();
     silent.local_modes.remove(LocalModes::ECHO);
-    tcsetattr(&stdin, OptionalActions::Flush, &silent).map_err(|e| format!("the terminal cannot be used: {e}"))?;
+    tcsetattr(&stdin, OptionalActions::Flush, &silent)
+        .map_err(|e| format!("the terminal cannot be used: {e}"))?;
     let mut err = std::io::stderr();
     let _ = err.write_all(question.as_bytes());
     let mut line = String::new();

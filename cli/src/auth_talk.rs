@@ -81,5 +81,7 @@ impl Talk {
 }
 
 fn refused(provider: &str, why: &str) -> String {
-    format!("The sign-in of {provider} could not be renewed: {why}; the stored one is unchanged, try again or sign in again")
+    format!(
+        "The sign-in of {provider} could not be renewed: {why}; the stored one is unchanged, try again or sign in again"
+    )
 }

@@ -140,9 +140,8 @@ impl Credentials {
 
     /// Puts a new token in the place of one that soon runs out; it is stored before.
     fn renew(&self, provider: &str, file: &mut AuthFile) -> Result<(), String> {
-        let soon = |entry: &Value| {
-            file::kind(entry) == Some(Kind::OAuth) && oauth::is_due(entry, wall().0, None)
-        };
+        let soon =
+            |entry: &Value| file::kind(entry) == Some(Kind::OAuth) && oauth::is_due(entry, wall().0, None);
         if !oauth::is_supported(provider) || !file.entry(provider).is_some_and(soon) {
             return Ok(());
         }

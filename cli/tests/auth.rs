@@ -29,7 +29,9 @@ fn case(_: &Value, case: &Value) -> Result<(), String> {
     let args: Vec<&str> = input["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()).collect();
     let env = input["env"].as_object().into_iter().flatten();
     let env: Vec<(&str, &str)> = env.map(|(name, value)| (&**name, value.as_str().unwrap())).collect();
-    let run = place.run_with(&args, &env);
+    let mut command = place.command(&args);
+    command.envs(env);
+    let run = place.start(command).finish();
     let stdout = match &expected["stdout"] {
         Value::String(text) if text == "<text>" => json!(if run.out.is_empty() { "" } else { "<text>" }),
         Value::Object(_) => serde_json::from_str(&run.out).unwrap_or_else(|_| json!(run.out)),

@@ -90,9 +90,8 @@ pub fn parse(items: impl IntoIterator<Item = String>) -> Result<AuthArgs, Misuse
     };
     let mut args = AuthArgs { verb, ..AuthArgs::default() };
     while let Some(item) = items.next() {
-        let mut value = || {
-            items.next().ok_or_else(|| Misuse::of(verb, format!("auth {name}: {item} needs a value")))
-        };
+        let mut value =
+            || items.next().ok_or_else(|| Misuse::of(verb, format!("auth {name}: {item} needs a value")));
         let targets = matches!(verb, Verb::Check | Verb::PrintApiKey | Verb::PrintBearerToken);
         match item.as_str() {
             "--offline" => {}
@@ -104,7 +103,10 @@ pub fn parse(items: impl IntoIterator<Item = String>) -> Result<AuthArgs, Misuse
             "--min-expiry" if verb == Verb::PrintBearerToken => args.min_expiry = Some(duration(&value()?)?),
             "--api-key" if verb == Verb::Login => args.api_key = true,
             "--api-key" if verb == Verb::Check => {
-                return Err(Misuse::of(verb, "auth check: a key is not given but looked for; leave --api-key out"));
+                return Err(Misuse::of(
+                    verb,
+                    "auth check: a key is not given but looked for; leave --api-key out",
+                ));
             }
             "--no-browser" if verb == Verb::Login => args.no_browser = true,
             option if option.starts_with('-') => {

@@ -10,8 +10,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::env::{self, CLOUDFLARE, Method};
-use super::{file, oauth};
 use super::value::{ConfigValue, Unresolved};
+use super::{file, oauth};
 use crate::json::Value;
 use crate::model::config::ProviderConfig;
 use crate::op::Credential;

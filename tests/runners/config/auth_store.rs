@@ -136,7 +136,13 @@ pub fn refresh(doc: &Value, case: &Value) -> Result<(), String> {
     let wanted_log: Vec<&Value> =
         wanted_log.filter(|step| step.as_str().is_some_and(|step| step.starts_with("refresh"))).collect();
     same(
-        &json!([expected["outcome"], expected["apiKey"], expected["code"], wanted_log, expected["storedAfter"]]),
+        &json!([
+            expected["outcome"],
+            expected["apiKey"],
+            expected["code"],
+            wanted_log,
+            expected["storedAfter"]
+        ]),
         &json!([outcome, key, code, *log.borrow(), after["p"]]),
     )
 }

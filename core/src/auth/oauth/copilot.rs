@@ -7,10 +7,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::NEVER;
 use super::form::host_name;
 use super::script::{Go, Send, Tape, fail};
 use super::token::credential;
-use super::NEVER;
 use crate::json::{Map, Value};
 
 const OWN_HOST: &str = "https://api.individual.githubcopilot.com";

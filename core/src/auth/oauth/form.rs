@@ -71,7 +71,8 @@ pub fn web_address(text: &str) -> Option<&str> {
     let text = text.trim();
     let scheme = text.split_once("://")?.0;
     let host = host_name(text)?;
-    let plain = text.chars().all(|c| !c.is_control() && !c.is_whitespace() && !matches!(c, '"' | '<' | '>' | '\\'));
+    let plain =
+        text.chars().all(|c| !c.is_control() && !c.is_whitespace() && !matches!(c, '"' | '<' | '>' | '\\'));
     let known = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     (plain && known && !host.is_empty()).then_some(text)
 }
@@ -82,7 +83,8 @@ pub fn host_name(text: &str) -> Option<String> {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next()?;
     let host = authority.rsplit('@').next()?;
-    let host = if host.starts_with('[') { host.split_inclusive(']').next()? } else { host.split(':').next()? };
+    let host =
+        if host.starts_with('[') { host.split_inclusive(']').next()? } else { host.split(':').next()? };
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '[' | ']' | ':');
     (!host.is_empty() && host.chars().all(valid)).then(|| host.to_ascii_lowercase())
 }

@@ -26,16 +26,8 @@ pub const REFRESH_LIMIT_MS: u64 = 15_000;
 pub const NEVER: i64 = 9_007_199_254_740_991;
 
 /// Providers whose sign-ins this program uses. Anthropic is none of them (decision D6).
-pub const PROVIDERS: &[&str] = &[
-    "github-copilot",
-    "kimi-coding",
-    "meta",
-    "openai",
-    "openai-codex",
-    "openrouter",
-    "radius",
-    "xai",
-];
+pub const PROVIDERS: &[&str] =
+    &["github-copilot", "kimi-coding", "meta", "openai", "openai-codex", "openrouter", "radius", "xai"];
 
 /// Whether a stored sign-in of this provider can be used.
 #[must_use]
@@ -73,7 +65,9 @@ impl Hosts {
     #[must_use]
     pub fn new(env: &dyn Fn(&str) -> Option<String>) -> Self {
         let named = ["KIMI_CODE_OAUTH_HOST", "KIMI_OAUTH_HOST"].into_iter().find_map(|name| {
-            env(name).map(|host| host.trim().trim_end_matches('/').into()).filter(|host: &String| !host.is_empty())
+            env(name)
+                .map(|host| host.trim().trim_end_matches('/').into())
+                .filter(|host: &String| !host.is_empty())
         });
         Self {
             kimi: named.unwrap_or_else(|| "https://auth.kimi.com".into()),

@@ -97,7 +97,12 @@ fn xai(tape: &mut Tape<'_>, entry: &Value, token: &str) -> Go<Map<String, Value>
 }
 
 /// Its answer may leave out the lifetime, and a refresh token that stays the same.
-pub(super) fn xai_credential(now: i64, old: Option<&Value>, granted: &Granted, token: &str) -> Map<String, Value> {
+pub(super) fn xai_credential(
+    now: i64,
+    old: Option<&Value>,
+    granted: &Granted,
+    token: &str,
+) -> Map<String, Value> {
     let expires = expiry(now, granted.seconds.unwrap_or(3600.0), 300_000);
     credential(old, &granted.access, granted.refresh.as_deref().unwrap_or(token), expires)
 }

@@ -2,6 +2,7 @@
 //! beginning with all answers so far, and stops at the first question that has none.
 
 use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -93,7 +94,7 @@ impl Script {
         };
         match ended {
             Ok(entry) => Step::Done(entry),
-            Err(Stop::Ask(ask)) => Step::Ask(ask),
+            Err(Stop::Ask(ask)) => Step::Ask(*ask),
             Err(Stop::Failed(text)) => Step::Failed(self.without_secrets(text)),
         }
     }
@@ -112,7 +113,7 @@ impl Script {
 
 /// Why a script does not go on.
 pub(super) enum Stop {
-    Ask(Ask),
+    Ask(Box<Ask>),
     Failed(String),
 }
 
@@ -138,7 +139,9 @@ pub(super) struct Response<'a> {
 
 impl<'a> Tape<'a> {
     fn ask(&mut self, ask: Ask) -> Go<&'a Answer> {
-        let Some(((now, answer), rest)) = self.answers.split_first() else { return Err(Stop::Ask(ask)) };
+        let Some(((now, answer), rest)) = self.answers.split_first() else {
+            return Err(Stop::Ask(Box::new(ask)));
+        };
         self.answers = rest;
         self.now = *now;
         Ok(answer)
@@ -207,7 +210,11 @@ impl Response<'_> {
             parts.push(String::from_utf8_lossy(self.body).trim().to_owned());
         }
         let text: String = parts.join(": ").chars().take(MOST_TOLD).collect();
-        if text.is_empty() { format!("status {}", self.status) } else { format!("status {}: {text}", self.status) }
+        if text.is_empty() {
+            format!("status {}", self.status)
+        } else {
+            format!("status {}: {text}", self.status)
+        }
     }
 }
 

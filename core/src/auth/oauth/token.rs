@@ -61,7 +61,12 @@ pub(super) fn expiry(now: i64, seconds: f64, margin: i64) -> i64 {
 }
 
 /// A credential as it is stored. What an older one held beyond that stays.
-pub(super) fn credential(old: Option<&Value>, access: &str, refresh: &str, expires: i64) -> Map<String, Value> {
+pub(super) fn credential(
+    old: Option<&Value>,
+    access: &str,
+    refresh: &str,
+    expires: i64,
+) -> Map<String, Value> {
     let mut fields = old.and_then(Value::as_object).cloned().unwrap_or_default();
     fields.insert("type".to_owned(), "oauth".into());
     fields.insert("access".to_owned(), access.into());
