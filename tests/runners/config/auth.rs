@@ -153,6 +153,9 @@ fn answer(step: &Step) -> Value {
         let pairs = headers.iter().map(|(name, value)| (name.to_lowercase(), json!(value)));
         auth.insert("headers".to_owned(), Value::Object(pairs.collect()));
     }
+    if let Some(url) = &resolved.credential.base_url {
+        auth.insert("baseUrl".to_owned(), json!(url));
+    }
     if !resolved.env.is_empty() {
         let pairs = resolved.env.iter().map(|(name, value)| (name.clone(), json!(value)));
         auth.insert("env".to_owned(), Value::Object(pairs.collect()));
