@@ -54,7 +54,7 @@ impl Target<'_> {
 }
 
 /// The history adapted to `target`. Results are paired as the reference does: duplicates and results without a call
-/// stay in; [`super::repair`] takes them out. `now_ms` is stamped on made-up results.
+/// stay in; the pass after it (`repair`) takes them out. `now_ms` is stamped on made-up results.
 #[must_use]
 pub fn transform(
     messages: &[Arc<Message>],
