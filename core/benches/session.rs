@@ -3,11 +3,14 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use tau_core::compaction;
 use tau_core::entropy::Entropy;
 use tau_core::message::{AssistantMessage, Block, Message, StopReason, ToolCall, ToolResultMessage};
 use tau_core::now::Wall;
 use tau_core::session::entry::Compaction;
 use tau_core::session::{Context, EntryBody, Header, InfoReader, Reader, Session, Want};
+use tau_core::settings::CompactionSettings;
+use tau_core::tokens::Estimator;
 
 /// Turns of four entries (question, call, result, answer), `result` bytes of tool output each.
 fn file(turns: usize, result: usize, compacted: bool) -> Vec<u8> {
@@ -125,5 +128,15 @@ fn context(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, load, list, context);
+/// From 10,000 entries to a plan, nothing counted before.
+fn plan(c: &mut Criterion) {
+    let Some(session) = read(&file(2500, 1000, false), Want::Context) else { return };
+    let (tree, context) = (session.tree(), session.context());
+    let settings = CompactionSettings::default();
+    c.bench_function("compaction_plan, 10 k entries", |b| {
+        b.iter(|| black_box(compaction::plan(tree, context, settings, &mut Estimator::default())))
+    });
+}
+
+criterion_group!(benches, load, list, context, plan);
 criterion_main!(benches);
