@@ -140,7 +140,7 @@ pub const KEYS: &[Key] = &[
     key("thinkingBudgets.low", Kind::Count, "", "tokens for thinking at this level"),
     key("thinkingBudgets.medium", Kind::Count, "", "tokens for thinking at this level"),
     key("thinkingBudgets.high", Kind::Count, "", "tokens for thinking at this level"),
-    key("enabledModels", Kind::Texts, "", "patterns of the models to choose from").unused(),
+    key("enabledModels", Kind::Texts, "", "patterns of the models to choose from"),
 
     key("steeringMode", Kind::Choice(&["one-at-a-time", "all"]), "\"one-at-a-time\"", "how many steering messages enter before a request"),
     key("followUpMode", Kind::Choice(&["one-at-a-time", "all"]), "\"one-at-a-time\"", "how many follow-up messages enter when the work is done"),
