@@ -137,7 +137,7 @@ impl Question<'_> {
     }
 }
 
-/// `apiKey`, `headers`, `env` of the answer; header names in lower case.
+/// `apiKey`, `baseUrl`, `headers`, `env` of the answer; header names in lower case.
 fn answer(step: &Step) -> Value {
     let resolved = match step {
         Step::Ready(resolved) => resolved,
@@ -147,6 +147,9 @@ fn answer(step: &Step) -> Value {
     let mut auth = Map::new();
     if let Some(key) = &resolved.credential.api_key {
         auth.insert("apiKey".to_owned(), json!(key));
+    }
+    if let Some(url) = &resolved.credential.base_url {
+        auth.insert("baseUrl".to_owned(), json!(url));
     }
     let headers = &resolved.credential.headers;
     if !headers.is_empty() {
