@@ -15,6 +15,7 @@ use tau_io_std::sys::clock::wall;
 
 use crate::args::Args;
 use crate::args::auth::{self as auth_args, AuthArgs, Verb};
+use crate::auth_login::Login;
 use crate::auth_store::Unfresh;
 use crate::bootstrap::Base;
 use crate::config::Access;
@@ -62,7 +63,10 @@ pub fn run(args: &AuthArgs) -> Result<Done, String> {
         Verb::Status => Ok(Done::good(desk.status(args.json))),
         Verb::PrintApiKey => desk.print_key(args),
         Verb::PrintBearerToken => desk.print_token(args),
-        Verb::Login => desk.login(args),
+        Verb::Login => {
+            let id = settings.finding(&["deviceId".to_owned()]).value;
+            desk.login(args, &place, id.as_ref().and_then(Value::as_str))
+        }
         Verb::Logout => desk.logout(args),
         Verb::Help | Verb::Check => Ok(Done::good(String::new())),
     }
@@ -280,7 +284,8 @@ impl Desk {
             return w.into_string() + "\n";
         }
         if rows.is_empty() {
-            return "no provider has credentials; `tau auth login NAME --api-key` stores a key\n".to_owned();
+            return "no provider has credentials; `tau auth login NAME` signs in or stores a key\n"
+                .to_owned();
         }
         let width = rows.iter().map(|[id, ..]| id.chars().count()).max().unwrap_or_default();
         let mut out = String::new();
@@ -290,21 +295,21 @@ impl Desk {
         out
     }
 
-    fn login(&self, args: &AuthArgs) -> Result<Done, String> {
+    fn login(&self, args: &AuthArgs, place: &Surroundings, device_id: Option<&str>) -> Result<Done, String> {
         let word = args.word.as_deref().unwrap_or_default();
         let provider = self.named(word).ok_or_else(|| unknown(word))?;
-        if !args.api_key {
-            return Err(format!(
-                "signing in to {provider} is not part of this version; `tau auth login {provider} --api-key` stores a key"
-            ));
+        let can_sign_in = oauth::is_supported(&provider);
+        if !can_sign_in && !args.api_key && args.no_browser {
+            return Err(format!("{provider} has no sign-in; leave --no-browser out and give a key"));
+        }
+        if can_sign_in && !args.api_key {
+            return self.sign_in(args, &provider, place, device_id);
         }
         let method = auth_env::provider(&provider).map(|auth| auth.method);
         if matches!(method, Some(auth_env::Method::SignInOnly | auth_env::Method::Free)) {
             return Err(format!("{provider} takes no key"));
         }
-        if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-            return Err("auth login: needs a terminal to ask for the key".into());
-        }
+        at_terminal()?;
         let key = ask_secret(&format!("Key for {provider}: "))?;
         let key = key.trim();
         if key.is_empty() {
@@ -321,6 +326,27 @@ impl Desk {
         })?;
         let path = harmless(self.credentials.store.path()).into_owned();
         Ok(Done::good(format!("the key of {provider} is stored in {path}\n")))
+    }
+
+    fn sign_in(
+        &self,
+        args: &AuthArgs,
+        provider: &str,
+        place: &Surroundings,
+        device_id: Option<&str>,
+    ) -> Result<Done, String> {
+        at_terminal()?;
+        let store = &self.credentials.store;
+        // A file that cannot be changed is told before a person does anything in vain.
+        store.create()?;
+        if let Some(why) = store.read().problem {
+            return Err(format!("{}: {why}; correct the file, or move it away", store.path()));
+        }
+        let mut login = Login::new(&self.credentials.talk, args.no_browser);
+        let credential = login.run(place, provider, device_id)?;
+        store.modify(provider, &mut |_| Ok(Some(credential.clone())))?;
+        let path = harmless(store.path());
+        Ok(Done::good(format!("signed in to {provider}; the sign-in is stored in {path}\n")))
     }
 
     fn logout(&self, args: &AuthArgs) -> Result<Done, String> {
@@ -358,19 +384,28 @@ fn secret(credential: &Credential) -> Option<String> {
     credential.api_key.clone().or_else(bearer)
 }
 
+/// # Errors
+/// When nobody can be asked.
+fn at_terminal() -> Result<(), String> {
+    if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+        return Ok(());
+    }
+    Err("auth login: needs a terminal, for there is something to ask and to tell".into())
+}
+
 /// Asks a person for a secret; what is typed does not show.
 fn ask_secret(question: &str) -> Result<String, String> {
     let stdin = std::io::stdin();
     let before = tcgetattr(&stdin).map_err(|e| format!("the terminal cannot be used: {e}"))?;
     let mut silent = before.clone();
     silent.local_modes.remove(LocalModes::ECHO);
-    tcsetattr(&stdin, OptionalActions::Flush, &silent)
+    tcsetattr(&stdin, OptionalActions::Now, &silent)
         .map_err(|e| format!("the terminal cannot be used: {e}"))?;
     let mut err = std::io::stderr();
     let _ = err.write_all(question.as_bytes());
     let mut line = String::new();
     let read = stdin.read_line(&mut line);
-    let _ = tcsetattr(&stdin, OptionalActions::Flush, &before);
+    let _ = tcsetattr(&stdin, OptionalActions::Now, &before);
     let _ = err.write_all(b"\n");
     read.map(|_| line).map_err(|e| format!("the key could not be read: {e}"))
 }

@@ -48,13 +48,15 @@ impl Talk {
                     Answer::Done
                 }
                 Step::Ask(Ask::Http(request)) => self.exchange(request, deadline),
+                Step::Ask(_) => return Err(refused(provider, "it needs a person; sign in again")),
             };
             step = script.answer(wall().0, answer);
         }
     }
 
     /// One exchange, over before the deadline.
-    fn exchange(&self, mut request: HttpRequest, deadline: Instant) -> Answer {
+    #[must_use]
+    pub fn exchange(&self, mut request: HttpRequest, deadline: Instant) -> Answer {
         let left = deadline.saturating_duration_since(Instant::now()).as_millis();
         let left = u64::try_from(left).unwrap_or(u64::MAX).max(1);
         let within = |limit: Option<u64>| Some(limit.map_or(left, |limit| limit.min(left)));
@@ -62,10 +64,10 @@ impl Talk {
         request.idle_timeout_ms = within(request.idle_timeout_ms);
         request.proxy.clone_from(&self.proxy);
         let cancel = CancelToken::new();
-        let (mut status, mut body) = (0, Vec::new());
+        let (mut status, mut told, mut body) = (0, Vec::new(), Vec::new());
         let mut take = |reply: Reply| {
             match reply {
-                Reply::Head { status: told, .. } => status = told,
+                Reply::Head { status: code, headers } => (status, told) = (code, headers),
                 Reply::Chunk { bytes, .. } => body.extend_from_slice(&bytes),
                 _ => {}
             }
@@ -74,7 +76,7 @@ impl Talk {
             }
         };
         match self.client.run(&request, &mut take, &cancel) {
-            Ok(_) => Answer::Http { status, body },
+            Ok(_) => Answer::Http { status, headers: told, body },
             Err(fault) => Answer::NoAnswer(fault.detail),
         }
     }

@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod auth_command;
+pub mod auth_login;
 pub mod auth_store;
 pub mod auth_talk;
 pub mod bootstrap;

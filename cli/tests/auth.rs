@@ -7,6 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::{Value, json};
 use tau_tests::compare::same;
 use tau_tests::program::Sandbox;
+use tau_tests::server::{Reply, Server};
+use tau_tests::terminal;
 use tau_tests::vectors::{file, run_area};
 
 const TAU: &str = env!("CARGO_BIN_EXE_tau");
@@ -74,4 +76,65 @@ fn nothing_is_made_by_looking_and_secrets_do_not_show() {
     let run = place.run(&["auth", "logout", "openai"]).ended_with(1);
     assert!(run.err.contains("auth.json"), "{}", run.err);
     assert_eq!(fs::read_to_string(&path).unwrap(), "{oops");
+}
+
+fn stored(place: &Sandbox) -> Value {
+    serde_json::from_str(&fs::read_to_string(place.agent().join("auth.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn a_key_is_asked_for_and_stored() {
+    let place = Sandbox::new(TAU);
+    let login = |typed: &str| terminal::run_wholly(place.command(&["auth", "login", "GROQ"]), typed);
+    let run = login("\n").ended_with(1);
+    assert!(run.err.contains("nothing was written"), "{}", run.err);
+    assert!(!place.agent().join("auth.json").exists());
+    let run = login(" sk-secret \n").ok();
+    assert!(run.err.contains("auth.json"), "{}", run.err);
+    assert_eq!(stored(&place), json!({"groq": {"type": "api_key", "key": "sk-secret"}}));
+    let mode = fs::metadata(place.agent().join("auth.json")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // Nobody can be asked.
+    let run = place.run(&["auth", "login", "groq"]).ended_with(1);
+    assert!(run.err.contains("terminal"), "{}", run.err);
+}
+
+#[test]
+fn signing_in_with_a_code() {
+    let place = Sandbox::new(TAU);
+    let server = Server::start([
+        Reply::json(
+            200,
+            &json!({
+                "device_code": "DC", "user_code": "ABCD", "interval": 1, "expires_in": 60,
+                "verification_uri": "https://k.example/d", "verification_uri_complete": "https://k.example/d?c=ABCD",
+            }),
+        ),
+        Reply::json(400, &json!({"error": "authorization_pending"})),
+        Reply::json(200, &json!({"access_token": "at", "refresh_token": "rt", "expires_in": 3600})),
+        Reply::json(
+            200,
+            &json!({
+                "device_code": "DC", "user_code": "ABCD", "interval": 1, "expires_in": 60,
+                "verification_uri": "https://k.example/d", "verification_uri_complete": "https://k.example/d?c=ABCD",
+            }),
+        ),
+        Reply::json(400, &json!({"error": "access_denied"})),
+    ]);
+    let login = || {
+        let mut command = place.command(&["auth", "login", "kimi-coding", "--no-browser"]);
+        let url = server.url();
+        command.env("KIMI_CODE_OAUTH_HOST", url.trim_end_matches("/v1"));
+        terminal::run_wholly(command, "")
+    };
+    let run = login().ok();
+    assert!(run.err.contains("https://k.example/d?c=ABCD") && run.err.contains("ABCD"), "{}", run.err);
+    let entry = &stored(&place)["kimi-coding"];
+    assert_eq!(
+        (&entry["access"], &entry["refresh"], &entry["type"]),
+        (&json!("at"), &json!("rt"), &json!("oauth"))
+    );
+    let run = login().ended_with(1);
+    assert!(run.err.contains("denied"), "{}", run.err);
+    assert_eq!(stored(&place)["kimi-coding"]["access"], "at");
 }

@@ -102,6 +102,16 @@ impl Reply {
         }
     }
 
+    /// A JSON reply.
+    #[must_use]
+    pub fn json(status: u16, body: &Value) -> Self {
+        Self {
+            status,
+            headers: vec![("content-type".into(), "application/json".into())],
+            parts: vec![Part::Bytes(body.to_string().into_bytes())],
+        }
+    }
+
     /// Sends the whole body at once.
     #[must_use]
     pub fn at_once(mut self) -> Self {

@@ -14,8 +14,21 @@ use crate::program::Run;
 /// # Panics
 /// When there is no terminal to be had, or the program cannot be started.
 #[must_use]
+pub fn run(command: Command, typed: &str) -> Run {
+    start(command, typed, false)
+}
+
+/// As [`run`], with the terminal for standard output, too: everything is given as standard error.
+///
+/// # Panics
+/// As [`run`].
+#[must_use]
+pub fn run_wholly(command: Command, typed: &str) -> Run {
+    start(command, typed, true)
+}
+
 #[allow(unsafe_code)]
-pub fn run(mut command: Command, typed: &str) -> Run {
+fn start(mut command: Command, typed: &str, wholly: bool) -> Run {
     let (mut ours, mut theirs) = (0, 0);
     // SAFETY: both numbers are live variables; null stands for the usual name, modes and size.
     let made = unsafe {
@@ -26,7 +39,12 @@ pub fn run(mut command: Command, typed: &str) -> Run {
     // SAFETY: both descriptors were just made and belong to nobody else.
     let (mut ours, theirs) = unsafe { (File::from_raw_fd(ours), File::from_raw_fd(theirs)) };
     let input = theirs.try_clone().unwrap_or_else(|e| panic!("terminal: {e}"));
-    command.stdin(Stdio::from(input)).stdout(Stdio::piped()).stderr(Stdio::from(theirs));
+    let stdout = if wholly {
+        Stdio::from(theirs.try_clone().unwrap_or_else(|e| panic!("terminal: {e}")))
+    } else {
+        Stdio::piped()
+    };
+    command.stdin(Stdio::from(input)).stdout(stdout).stderr(Stdio::from(theirs));
     let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     // Its descriptors close with it, so that the end can be read.
     drop(command);

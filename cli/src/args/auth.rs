@@ -156,12 +156,14 @@ pub fn help() -> String {
      tau auth check --provider NAME    whether it can be used: ready (exit code 0), not_ready (1), invalid (2)\n\
      tau auth print-api-key            prints the key of --provider NAME or --model NAME\n\
      tau auth print-bearer-token       prints the token of a sign-in, a fresh one if need be\n\
-     tau auth login NAME --api-key     asks for a key and stores it in auth.json\n\
+     tau auth login NAME               signs in with a browser or a code, or asks for a key, and stores that\n\
      tau auth logout NAME              removes what is stored\n\n\
      --provider NAME, --model NAME     who is meant; for check and print-…\n\
      --json                            for programs; for status and check\n\
      --credentials                     check prints the key or token\n\
      --no-refresh                      check only reads: no network, no command, nothing is written\n\
+     --api-key                         login asks for a key, also where there is a sign-in\n\
+     --no-browser                      login opens no browser here\n\
      --min-expiry TIME                 how long a token must be good, like 30m (the default), 2h, 90s\n\n\
      Keys may also come from the environment or models.json; logout leaves those alone.\n"
         .to_owned()

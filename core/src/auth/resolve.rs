@@ -389,11 +389,15 @@ fn next_step(facts: &Facts<'_>) -> String {
     let variables: Vec<&str> = method.into_iter().flat_map(Method::variables).collect();
     let first = match method {
         Some(Method::Cloudflare { .. }) => format!("set {}", variables.join(" and ")),
-        Some(Method::SignInOnly) => return "choose another provider".to_string(),
+        Some(Method::SignInOnly) => return format!("sign in with `tau auth login {}`", facts.provider),
         Some(_) if !variables.is_empty() => format!("set {}", variables.join(" or ")),
         _ => "set apiKey in models.json".to_string(),
     };
-    format!("{first}, or store a key for \"{}\" in {}, or pass --api-key", facts.provider, facts.auth_path)
+    let sign_in = if oauth::is_supported(facts.provider) { "sign in or " } else { "" };
+    format!(
+        "{first}, or {sign_in}store a key with `tau auth login {}` ({}), or pass --api-key",
+        facts.provider, facts.auth_path
+    )
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 pub mod append;
 pub mod atomic;
+pub mod browser;
+pub mod callback;
 pub mod cancel;
 pub mod clock;
 pub mod env;

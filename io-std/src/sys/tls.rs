@@ -139,3 +139,9 @@ pub fn explain(error: &Error) -> String {
         other => other.to_string(),
     }
 }
+/// The SHA-256 of some bytes, by the provider of TLS.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> Vec<u8> {
+    use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256 as SUITE;
+    SUITE.tls13().map(|suite| suite.common.hash_provider.hash(bytes).as_ref().to_vec()).unwrap_or_default()
+}

@@ -4,6 +4,7 @@ mod auth;
 mod auth_store;
 mod cost;
 mod models;
+mod oauth;
 mod paths;
 mod resolve;
 mod settings;
@@ -31,6 +32,8 @@ pub const FILES: &[VectorFile] = &[
     file("model-resolve-cli", resolve::cli),
     file("model-resolve-exact", resolve::exact),
     file("models-json", models::models_json),
+    file("device-code-poll", oauth::polling),
+    file("oauth-flows", oauth::flow),
     file("oauth-refresh", auth_store::refresh),
     file("settings-accessors", settings::accessors),
     file("settings-compaction", settings::compaction),

@@ -8,11 +8,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::NEVER;
+use super::device::{self, Addresses, Code};
 use super::form::host_name;
-use super::script::{Go, Send, Tape, fail};
+use super::script::{Go, Notice, Prompt, Send, Tape, fail};
 use super::token::credential;
 use crate::json::{Map, Value};
+use crate::model::catalog::Catalog;
 
+const CLIENT: &str = "Iv1.b507a08c87ecfe98";
 const OWN_HOST: &str = "https://api.individual.githubcopilot.com";
 const AGENT: &str = concat!("tau/", env!("CARGO_PKG_VERSION"));
 const SHORTENED_S: i64 = 300;
@@ -34,6 +37,93 @@ pub fn base_url(entry: &Value) -> String {
     }
 }
 
+/// Signing in with a code, then the models of the account.
+pub(super) fn sign_in(tape: &mut Tape<'_>) -> Go<Map<String, Value>> {
+    let message = "Domain of GitHub Enterprise; empty for github.com";
+    let domain = tape.prompt(Prompt::Text { message, placeholder: "company.ghe.com" })?.trim();
+    let domain = match (domain, host_name(domain)) {
+        ("", _) => None,
+        (_, Some(host)) => Some(host),
+        (_, None) => return fail("this is no domain of GitHub Enterprise"),
+    };
+    let host = domain.as_deref().unwrap_or("github.com").to_owned();
+    let url = format!("https://{host}/login/device/code");
+    let send = Send::form(&url, &[("client_id", CLIENT), ("scope", "read:user")]).accept_json();
+    let code = Code::read(&tape.http(send.header("user-agent", AGENT))?.good("signing in")?, Addresses::Web)?;
+    let pace = code.show(tape)?;
+    let url = format!("https://{host}/login/oauth/access_token");
+    let pairs = [("client_id", CLIENT), ("device_code", &*code.device), ("grant_type", device::GRANT)];
+    let granted = device::poll(tape, pace, true, &mut |tape| {
+        device::read(&tape.http(Send::form(&url, &pairs).accept_json().header("user-agent", AGENT))?)
+    })?;
+    let Some(github) = granted.get("access_token").and_then(Value::as_str) else {
+        return fail("Invalid answer of the service: access_token is missing");
+    };
+    let mut fields = token(tape, None, domain.as_deref(), github)?;
+    if let Some(domain) = domain {
+        fields.insert("enterpriseUrl".into(), domain.into());
+    }
+    let base = base_url(&Value::Object(fields.clone()));
+    let models = patient_models(tape, &base, access(&fields))?;
+    let mut ids = chosen(&models, &base);
+    for id in enabled(tape, &base, access(&fields), &models)? {
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    fields.insert("availableModelIds".into(), ids.into());
+    Ok(fields)
+}
+
+/// The list of models; a service that is busy right after the sign-in is asked twice more within five seconds.
+fn patient_models(tape: &mut Tape<'_>, base: &str, token: &str) -> Go<Vec<Value>> {
+    const RETRIES: u32 = 2;
+    const LIMIT_MS: i64 = 5000;
+    let began = tape.now;
+    for retry in 0..RETRIES {
+        let url = format!("{base}/models");
+        let response = tape.http(models_request(&url, token))?;
+        if response.status != 429 {
+            return listed(&response.good("listing the models of Copilot")?);
+        }
+        let seconds = response.header("retry-after").and_then(|text| text.trim().parse::<u64>().ok());
+        let wait = seconds.map_or(500 << retry, |seconds| seconds.saturating_mul(1000));
+        let end = tape.now.saturating_add(i64::try_from(wait).unwrap_or(i64::MAX));
+        if end.saturating_sub(began) > LIMIT_MS {
+            return fail(format!("listing the models of Copilot failed: {}", response.told()));
+        }
+        tape.wait(wait)?;
+    }
+    models(tape, base, token)
+}
+
+/// Models that wait for the consent of the account: it is given, as the person chose to sign in for them.
+fn enabled(tape: &mut Tape<'_>, base: &str, token: &str, models: &[Value]) -> Go<Vec<String>> {
+    let waits = |model: &&Value| {
+        let state = model.get("policy").and_then(|policy| policy.get("state"));
+        state.is_some_and(|state| state == "unconfigured")
+    };
+    let catalog = Catalog::default();
+    let known = |id: &&str| catalog.find("github-copilot", id).is_some();
+    let ids: Vec<&str> =
+        models.iter().filter(waits).filter_map(|model| model.get("id")?.as_str()).filter(known).collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    tape.tell(Notice::Progress("Enabling models …".to_owned()))?;
+    let mut done = Vec::new();
+    for id in ids {
+        let url = format!("{base}/models/{id}/policy");
+        let body: Value = [("state".to_owned(), Value::from("enabled"))].into_iter().collect();
+        let send = told(Send::json(&url, &body).bearer(token));
+        let send = send.header("openai-intent", "chat-policy").header("x-interaction-type", "chat-policy");
+        if tape.try_http(send)?.is_ok_and(|response| response.is_good()) {
+            done.push(id.to_owned());
+        }
+    }
+    Ok(done)
+}
+
 /// A token for Copilot and the list of models.
 pub(super) fn refresh(tape: &mut Tape<'_>, old: &Value, github: &str) -> Go<Map<String, Value>> {
     let domain = old.get("enterpriseUrl").and_then(Value::as_str).and_then(host_name);
@@ -45,7 +135,7 @@ pub(super) fn refresh(tape: &mut Tape<'_>, old: &Value, github: &str) -> Go<Map<
 }
 
 /// The credential without its models.
-pub(super) fn token(
+fn token(
     tape: &mut Tape<'_>,
     old: Option<&Value>,
     domain: Option<&str>,
@@ -62,15 +152,21 @@ pub(super) fn token(
     Ok(credential(old, token, github, expires))
 }
 
-pub(super) fn access(fields: &Map<String, Value>) -> &str {
+fn access(fields: &Map<String, Value>) -> &str {
     fields.get("access").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The models the service lists.
 fn models(tape: &mut Tape<'_>, base: &str, token: &str) -> Go<Vec<Value>> {
     let url = format!("{base}/models");
-    let send = told(Send::get(&url).accept_json().bearer(token)).header("x-github-api-version", "2026-06-01");
-    let answer = tape.http(send)?.good("listing the models of Copilot")?;
+    listed(&tape.http(models_request(&url, token))?.good("listing the models of Copilot")?)
+}
+
+fn models_request<'a>(url: &'a str, token: &str) -> Send<'a> {
+    told(Send::get(url).accept_json().bearer(token)).header("x-github-api-version", "2026-06-01")
+}
+
+fn listed(answer: &Value) -> Go<Vec<Value>> {
     match answer.get("data").and_then(Value::as_array) {
         Some(models) => Ok(models.clone()),
         None => fail("listing the models of Copilot failed: Invalid answer, data is missing"),
@@ -78,7 +174,7 @@ fn models(tape: &mut Tape<'_>, base: &str, token: &str) -> Go<Vec<Value>> {
 }
 
 /// Ids of the models one may choose: those of the picker; where single people have none there, those allowed.
-pub(super) fn chosen(models: &[Value], base: &str) -> Vec<String> {
+fn chosen(models: &[Value], base: &str) -> Vec<String> {
     let state = |model: &Value| model.get("policy")?.get("state")?.as_str().map(ToOwned::to_owned);
     let picked = |model: &Value| model.get("model_picker_enabled") == Some(&Value::Bool(true));
     let takes_tools = |model: &Value| {
@@ -96,6 +192,6 @@ pub(super) fn chosen(models: &[Value], base: &str) -> Vec<String> {
 }
 
 /// Who asks.
-pub(super) fn told(send: Send<'_>) -> Send<'_> {
+fn told(send: Send<'_>) -> Send<'_> {
     send.header("user-agent", AGENT).header("editor-version", AGENT).header("editor-plugin-version", AGENT)
 }

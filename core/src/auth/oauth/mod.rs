@@ -3,10 +3,13 @@
 //! A [`Script`] is the conversation of one provider. It asks for one thing at a time ([`Ask`]) and is told the
 //! answer with the time; randomness, names of hosts and the credential come in at the start.
 
+mod browser;
 mod copilot;
+pub mod device;
 pub mod form;
 mod refresh;
 pub mod script;
+mod sign_in;
 mod token;
 
 use alloc::string::String;
@@ -14,7 +17,7 @@ use alloc::string::String;
 use crate::json::Value;
 
 pub use copilot::base_url as copilot_base_url;
-pub use script::{Answer, Ask, Script, Step};
+pub use script::{Answer, Ask, Loopback, Notice, Prompt, Script, Step};
 
 /// A token is renewed when no more than this is left of it, ms.
 pub const WINDOW_MS: i64 = 300_000;
@@ -49,6 +52,36 @@ pub fn expires(entry: &Value) -> Option<i64> {
 pub fn is_due(entry: &Value, now: i64, minimum: Option<i64>) -> bool {
     let window = minimum.unwrap_or_default().max(WINDOW_MS);
     expires(entry).is_none_or(|expires| now.saturating_add(window) >= expires)
+}
+
+/// Who signs in where.
+#[derive(Clone)]
+pub struct SignIn {
+    /// Provider id.
+    pub provider: String,
+    /// Unpredictable texts.
+    pub random: Random,
+    /// A UUID of this installation; ChatGPT wants one.
+    pub device_id: Option<String>,
+    /// Name of the program, for services that show it.
+    pub agent: Option<String>,
+}
+
+/// Unpredictable texts of one sign-in.
+#[derive(Clone)]
+pub struct Random {
+    /// The verifier of PKCE: 43 characters of base64url, 32 random bytes.
+    pub verifier: String,
+    /// Its SHA-256 as base64url.
+    pub challenge: String,
+    /// 32 hexadecimal digits.
+    pub hex: String,
+    /// 43 characters of base64url.
+    pub state: String,
+    /// 43 more.
+    pub nonce: String,
+    /// A UUID.
+    pub uuid: String,
 }
 
 /// Hosts that are not the same everywhere.

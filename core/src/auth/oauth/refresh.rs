@@ -9,15 +9,15 @@ use super::token::{Granted, credential, expiry};
 use super::{copilot, form};
 use crate::json::{Map, Value};
 
-const CODEX_CLIENT: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
-const CODEX_TOKEN: &str = "https://auth.openai.com/oauth/token";
-const CHATGPT_TOKEN: &str = "https://auth.openai.com/api/accounts/oauth/token";
-const CHATGPT_RESOURCE: &str = "https://api.openai.com/v1";
+pub(super) const CODEX_CLIENT: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
+pub(super) const CODEX_TOKEN: &str = "https://auth.openai.com/oauth/token";
+pub(super) const CHATGPT_TOKEN: &str = "https://auth.openai.com/api/accounts/oauth/token";
+pub(super) const CHATGPT_RESOURCE: &str = "https://api.openai.com/v1";
 const CHATGPT_SCOPE: &str = "chatgpt.tokens.use.direct";
-const XAI_CLIENT: &str = "b1a00492-073a-47ea-816f-4c329264a828";
-const XAI_TOKEN: &str = "https://auth.x.ai/oauth2/token";
-const KIMI_CLIENT: &str = "17e5f671-d194-4dfb-9706-5516cb48c098";
-const RADIUS_CLIENT: &str = "pi-gateway";
+pub(super) const XAI_CLIENT: &str = "b1a00492-073a-47ea-816f-4c329264a828";
+pub(super) const XAI_TOKEN: &str = "https://auth.x.ai/oauth2/token";
+pub(super) const KIMI_CLIENT: &str = "17e5f671-d194-4dfb-9706-5516cb48c098";
+pub(super) const RADIUS_CLIENT: &str = "pi-gateway";
 const META_MINT: &str = "https://api.meta.ai/muse-code/key";
 
 /// A key of Meta counts this long, seconds.

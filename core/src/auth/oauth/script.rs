@@ -8,9 +8,9 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::{Hosts, form, refresh};
+use super::{Hosts, SignIn, form, refresh, sign_in};
 use crate::json::{Value, parse, to_string};
-use crate::op::HttpRequest;
+use crate::op::{Headers, HttpRequest};
 
 /// A single request may take this long, ms.
 const REQUEST_LIMIT_MS: u64 = 30_000;
@@ -25,6 +25,77 @@ pub enum Ask {
     Http(HttpRequest),
     /// Milliseconds to wait; [`Answer::Done`].
     Wait(u64),
+    /// Something to ask a person; [`Answer::Text`].
+    Prompt(Prompt),
+    /// Something to tell a person; [`Answer::Done`].
+    Tell(Notice),
+    /// Listen for a browser that comes back; [`Answer::Port`].
+    Listen(Loopback),
+    /// Wait for the browser, if something listens, and for what a person pastes, if that is asked for; whichever
+    /// comes first: [`Answer::Query`] or [`Answer::Text`].
+    Back {
+        /// What to ask for meanwhile.
+        prompt: Option<Prompt>,
+        /// Whether a browser may come.
+        listening: bool,
+    },
+    /// Answer the waiting browser with this status; [`Answer::Done`].
+    Show(u16),
+}
+
+/// A question to a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prompt {
+    /// A line of text; may be empty.
+    Text {
+        /// The question.
+        message: &'static str,
+        /// What an answer looks like.
+        placeholder: &'static str,
+    },
+    /// One of several; the answer is its id.
+    Select {
+        /// The question.
+        message: &'static str,
+        /// Ids and what they mean.
+        ways: &'static [(&'static str, &'static str)],
+    },
+    /// The code of a browser that is on another machine.
+    Code {
+        /// What its address begins with.
+        placeholder: String,
+    },
+}
+
+/// Something a person should know.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// An address to open.
+    Address(String),
+    /// A code to type at an address.
+    DeviceCode {
+        /// The code.
+        code: String,
+        /// Where.
+        address: String,
+        /// How often the service is asked, seconds.
+        interval: Option<f64>,
+        /// How long it counts, seconds.
+        expires: Option<f64>,
+    },
+    /// What is going on.
+    Progress(String),
+}
+
+/// Where to listen on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loopback {
+    /// The port; 0 = any.
+    pub port: u16,
+    /// The only path that counts.
+    pub path: String,
+    /// What the query must hold as `state`.
+    pub state: Option<String>,
 }
 
 /// What it is told.
@@ -34,11 +105,19 @@ pub enum Answer {
     Http {
         /// Status code.
         status: u16,
+        /// Response headers.
+        headers: Headers,
         /// The body.
         body: Vec<u8>,
     },
     /// The exchange failed; why, without secrets.
     NoAnswer(String),
+    /// What a person wrote.
+    Text(String),
+    /// The port that is listened at; `None` when it is taken.
+    Port(Option<u16>),
+    /// The query the browser brought.
+    Query(Vec<(String, String)>),
     /// What was asked for has been done.
     Done,
 }
@@ -64,6 +143,7 @@ pub struct Script {
 
 enum Job {
     Refresh { provider: String, entry: Value },
+    SignIn(SignIn),
 }
 
 impl Script {
@@ -72,6 +152,12 @@ impl Script {
     pub fn refresh(provider: &str, entry: &Value, hosts: Hosts, now: i64) -> Self {
         let job = Job::Refresh { provider: provider.to_owned(), entry: entry.clone() };
         Self { job, hosts, answers: Vec::new(), began: now }
+    }
+
+    /// A sign-in.
+    #[must_use]
+    pub const fn sign_in(wish: SignIn, hosts: Hosts, now: i64) -> Self {
+        Self { job: Job::SignIn(wish), hosts, answers: Vec::new(), began: now }
     }
 
     /// The first step.
@@ -91,6 +177,7 @@ impl Script {
         let mut tape = Tape { answers: &self.answers, now: self.began, hosts: &self.hosts };
         let ended = match &self.job {
             Job::Refresh { provider, entry } => refresh::refresh(&mut tape, provider, entry),
+            Job::SignIn(wish) => sign_in::sign_in(&mut tape, wish),
         };
         match ended {
             Ok(entry) => Step::Done(entry),
@@ -101,7 +188,10 @@ impl Script {
 
     /// A service may repeat in its text what it was sent.
     fn without_secrets(&self, mut text: String) -> String {
-        let Job::Refresh { entry, .. } = &self.job;
+        let entry = match &self.job {
+            Job::Refresh { entry, .. } => entry,
+            Job::SignIn(wish) => return text.replace(&wish.random.verifier, "***"),
+        };
         for secret in ["access", "refresh"].into_iter().filter_map(|key| entry.get(key)?.as_str()) {
             if secret.len() >= 6 {
                 text = text.replace(secret, "***");
@@ -131,9 +221,16 @@ pub(super) struct Tape<'a> {
     pub(super) hosts: &'a Hosts,
 }
 
+/// What came back from a browser.
+pub(super) enum Returned<'a> {
+    Query(&'a [(String, String)]),
+    Text(&'a str),
+}
+
 /// A response.
 pub(super) struct Response<'a> {
     pub(super) status: u16,
+    headers: &'a [(String, String)],
     body: &'a [u8],
 }
 
@@ -145,6 +242,38 @@ impl<'a> Tape<'a> {
         self.answers = rest;
         self.now = *now;
         Ok(answer)
+    }
+
+    pub(super) fn tell(&mut self, notice: Notice) -> Go<()> {
+        self.ask(Ask::Tell(notice)).map(|_| ())
+    }
+
+    pub(super) fn show(&mut self, status: u16) -> Go<()> {
+        self.ask(Ask::Show(status)).map(|_| ())
+    }
+
+    pub(super) fn prompt(&mut self, prompt: Prompt) -> Go<&'a str> {
+        match self.ask(Ask::Prompt(prompt))? {
+            Answer::Text(text) => Ok(text),
+            Answer::NoAnswer(why) => fail(why.as_str()),
+            _ => fail("nobody answered"),
+        }
+    }
+
+    pub(super) fn listen(&mut self, at: Loopback) -> Go<Option<u16>> {
+        match self.ask(Ask::Listen(at))? {
+            Answer::Port(port) => Ok(*port),
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) fn back(&mut self, prompt: Option<Prompt>, listening: bool) -> Go<Returned<'a>> {
+        match self.ask(Ask::Back { prompt, listening })? {
+            Answer::Query(pairs) => Ok(Returned::Query(pairs)),
+            Answer::Text(text) => Ok(Returned::Text(text)),
+            Answer::NoAnswer(why) => fail(why.as_str()),
+            _ => fail("nothing came back from the browser"),
+        }
     }
 
     pub(super) fn wait(&mut self, ms: u64) -> Go<()> {
@@ -162,9 +291,9 @@ impl<'a> Tape<'a> {
     /// One exchange, whose failure is not the end.
     pub(super) fn try_http(&mut self, request: Send<'_>) -> Go<Result<Response<'a>, String>> {
         match self.ask(Ask::Http(request.into_request()))? {
-            Answer::Http { status, body } => Ok(Ok(Response { status: *status, body })),
+            Answer::Http { status, headers, body } => Ok(Ok(Response { status: *status, headers, body })),
             Answer::NoAnswer(why) => Ok(Err(why.clone())),
-            Answer::Done => fail("the exchange was not made"),
+            _ => fail("the exchange was not made"),
         }
     }
 }
@@ -188,6 +317,19 @@ impl Response<'_> {
             Value::Object(fields) => Ok(Value::Object(fields)),
             _ => fail(format!("{what} failed: Invalid answer, it is no JSON object")),
         }
+    }
+
+    /// The error code of the service, by either custom.
+    pub(super) fn error_code(&self) -> Option<String> {
+        let body = self.json();
+        let error = body.get("error")?;
+        error.as_str().or_else(|| error.get("code")?.as_str()).map(ToOwned::to_owned)
+    }
+
+    /// A header by its name in lower case.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
     }
 
     /// Status and what the service says, for a message.
