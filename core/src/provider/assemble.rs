@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use super::StreamEvent;
 use crate::json::{Map, PartialArgs, Value};
-use crate::message::{AssistantMessage, Block, StopReason};
+use crate::message::{AssistantMessage, Block, StopReason, TextBlock, ThinkingBlock};
 use crate::model::Model;
 
 /// Growing reply of one request.
@@ -20,6 +20,8 @@ pub struct Assembler {
     message: AssistantMessage,
     /// One entry per content block.
     blocks: Vec<BlockState>,
+    /// The text or thinking that grows, see [`Assembler::current`]; true = thinking.
+    current: Option<(usize, bool)>,
     started: bool,
     ended: bool,
 }
@@ -43,7 +45,7 @@ impl Assembler {
             timestamp: now_ms,
             ..AssistantMessage::default()
         };
-        Self { message, blocks: Vec::new(), started: false, ended: false }
+        Self { message, blocks: Vec::new(), current: None, started: false, ended: false }
     }
 
     /// The reply so far.
@@ -82,6 +84,31 @@ impl Assembler {
         self.message.content.push(block);
         self.blocks.push(BlockState::default());
         index
+    }
+
+    /// Index of the block that grows, for protocols whose pieces do not name their block: another kind of piece ends it.
+    pub fn current(&mut self, thinking: bool, out: &mut Vec<StreamEvent>) -> usize {
+        if let Some((index, kind)) = self.current
+            && kind == thinking
+        {
+            return index;
+        }
+        self.close_current(out);
+        let block = if thinking {
+            Block::Thinking(ThinkingBlock::default())
+        } else {
+            Block::Text(TextBlock::default())
+        };
+        let index = self.open(block, out);
+        self.current = Some((index, thinking));
+        index
+    }
+
+    /// Completes the block of [`Self::current`], if there is one.
+    pub fn close_current(&mut self, out: &mut Vec<StreamEvent>) {
+        if let Some((index, _)) = self.current.take() {
+            self.close(index, out);
+        }
     }
 
     /// The block at `index`, to fill in ids, names and signatures.
@@ -239,7 +266,7 @@ impl Assembler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{TextBlock, ToolCall};
+    use crate::message::ToolCall;
     use alloc::vec;
 
     fn text(out: &mut Vec<StreamEvent>, a: &mut Assembler) -> usize {

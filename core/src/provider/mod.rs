@@ -16,6 +16,7 @@ pub mod google;
 mod grammar;
 mod halves;
 pub mod headers;
+pub mod mistral;
 pub mod openai_completions;
 pub mod openai_responses;
 pub mod options;
@@ -223,6 +224,7 @@ pub fn encoder(api: &str) -> Option<Box<dyn Encoder>> {
         demo::API => Some(Box::new(demo::Tour)),
         "anthropic-messages" => Some(Box::new(anthropic::Anthropic::default())),
         google::API | google::VERTEX => Some(Box::new(google::GoogleEncoder::default())),
+        mistral::API => Some(Box::new(mistral::MistralEncoder::default())),
         openai_completions::API => Some(Box::new(openai_completions::CompletionsEncoder::default())),
         _ => openai_responses::Dialect::of(api).map(|dialect| {
             let encoder: Box<dyn Encoder> = Box::new(openai_responses::ResponsesEncoder::new(dialect));

@@ -78,6 +78,15 @@ pub const GOOGLE: Table = &[
     ("NO_IMAGE", Stop::Failed),
 ];
 
+/// `finish_reason` of Mistral.
+pub const MISTRAL: Table = &[
+    ("stop", STOP),
+    ("length", LENGTH),
+    ("model_length", LENGTH),
+    ("tool_calls", TOOL_USE),
+    ("error", Stop::Failed),
+];
+
 /// Looks a word up.
 #[must_use]
 pub fn map(table: Table, word: &str) -> Stop {

@@ -8,6 +8,7 @@ mod framing;
 mod google;
 mod history;
 mod json;
+mod mistral;
 pub mod pure;
 pub mod responses;
 
@@ -30,6 +31,8 @@ pub const FILES: &[VectorFile] = &[
     file("google-request", google::request),
     file("google-stream", google::stream),
     file("google-vertex-request", google::request),
+    file("mistral-request", mistral::request),
+    file("mistral-stream", mistral::stream),
     file("openai-completions-request", completions::request),
     file("openai-completions-stream", completions::stream),
     file("openai-responses-request", responses::request),

@@ -14,7 +14,7 @@ use hashbrown::HashSet;
 use super::frame::{Call, Candidate, Frame, Part};
 use crate::convert::{sanitize_id, wire_id};
 use crate::json::Value;
-use crate::message::{AssistantMessage, Block, StopReason, TextBlock, ThinkingBlock, ToolCall, Usage};
+use crate::message::{AssistantMessage, Block, StopReason, ToolCall, Usage};
 use crate::model::Model;
 use crate::provider::assemble::Assembler;
 use crate::provider::borrow::{Any, Str, repaired};
@@ -40,8 +40,6 @@ pub(super) struct GoogleDecoder {
 struct Reply {
     model: Arc<Model>,
     assembler: Assembler,
-    /// The open block and whether it is thinking.
-    open: Option<(usize, bool)>,
     /// Ids of calls so far.
     ids: HashSet<String>,
     /// Which request of its encoder this answers, to make ids that no other reply has.
@@ -58,7 +56,6 @@ impl GoogleDecoder {
         let reply = Reply {
             model: Arc::clone(model),
             assembler: Assembler::new(model, now_ms),
-            open: None,
             ids: HashSet::new(),
             round,
             any_event: false,
@@ -178,7 +175,7 @@ impl Reply {
     fn on_part(&mut self, part: Part<'_>, out: &mut Vec<StreamEvent>) {
         let signature = part.thought_signature.map(|text| text.0).filter(|text| !text.is_empty());
         if let Some(Str(text)) = part.text {
-            let index = self.text_block(part.thought == Some(true), out);
+            let index = self.assembler.current(part.thought == Some(true), out);
             if let Some(signature) = signature.as_deref() {
                 match self.assembler.block(index) {
                     Some(Block::Text(block)) => block.signature = Some(signature.into()),
@@ -193,32 +190,8 @@ impl Reply {
         }
     }
 
-    /// The open block of a kind; another kind ends it.
-    fn text_block(&mut self, thought: bool, out: &mut Vec<StreamEvent>) -> usize {
-        if let Some((index, kind)) = self.open
-            && kind == thought
-        {
-            return index;
-        }
-        self.close_open(out);
-        let block = if thought {
-            Block::Thinking(ThinkingBlock::default())
-        } else {
-            Block::Text(TextBlock::default())
-        };
-        let index = self.assembler.open(block, out);
-        self.open = Some((index, thought));
-        index
-    }
-
-    fn close_open(&mut self, out: &mut Vec<StreamEvent>) {
-        if let Some((index, _)) = self.open.take() {
-            self.assembler.close(index, out);
-        }
-    }
-
     fn on_call(&mut self, call: Call<'_>, signature: Option<Cow<'_, str>>, out: &mut Vec<StreamEvent>) {
-        self.close_open(out);
+        self.assembler.close_current(out);
         let name = call.name.map(|name| name.0.into_owned()).unwrap_or_default();
         let given = call.id.map(|id| id.0.into_owned()).filter(|id| !id.is_empty());
         let id = match given.filter(|id| !self.ids.contains(wire_id(id))) {

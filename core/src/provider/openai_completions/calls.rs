@@ -10,27 +10,27 @@ use crate::provider::halves::Halves;
 
 /// One call of the reply.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(in crate::provider) struct Slot {
     /// Index in the content.
-    pub(super) content: usize,
+    pub(in crate::provider) content: usize,
     /// Id given by the server; empty as long as none came.
-    pub(super) id: String,
+    pub(in crate::provider) id: String,
     /// Number given by the server.
     index: Option<i64>,
     /// Whether the name is known.
-    pub(super) named: bool,
+    pub(in crate::provider) named: bool,
     /// A call of a free-form tool: its input is wrapped into JSON here.
-    pub(super) custom: bool,
-    pub(super) halves: Halves,
+    pub(in crate::provider) custom: bool,
+    pub(in crate::provider) halves: Halves,
 }
 
 /// The calls of one reply in the order in which they began.
 #[derive(Debug, Default)]
-pub(super) struct Calls(Vec<Slot>);
+pub(in crate::provider) struct Calls(Vec<Slot>);
 
 impl Calls {
     /// Position of the call that a piece belongs to; `None` = it begins a new one.
-    pub(super) fn find(&self, id: &str, index: Option<i64>, has_name: bool) -> Option<usize> {
+    pub(in crate::provider) fn find(&self, id: &str, index: Option<i64>, has_name: bool) -> Option<usize> {
         let numbered = || index.and_then(|index| self.0.iter().rposition(|slot| slot.index == Some(index)));
         if !id.is_empty() {
             let by_id = self.0.iter().rposition(|slot| slot.id == id);
@@ -44,7 +44,7 @@ impl Calls {
     }
 
     /// Adds a call; returns its position.
-    pub(super) fn push(&mut self, content: usize, index: Option<i64>, custom: bool) -> usize {
+    pub(in crate::provider) fn push(&mut self, content: usize, index: Option<i64>, custom: bool) -> usize {
         self.0.push(Slot {
             content,
             id: String::new(),
@@ -57,12 +57,12 @@ impl Calls {
     }
 
     /// The call at a position.
-    pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut Slot> {
+    pub(in crate::provider) fn get_mut(&mut self, at: usize) -> Option<&mut Slot> {
         self.0.get_mut(at)
     }
 
     /// All calls.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
+    pub(in crate::provider) fn iter(&self) -> impl Iterator<Item = &Slot> {
         self.0.iter()
     }
 }

@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::calls::Calls;
-use super::chunk::{CallDelta, Chunk, Delta};
+use super::chunk::{CallDelta, Chunk, Content, Delta};
 use super::details::Details;
 use crate::json::{self, Value};
 use crate::message::{AssistantMessage, Block, StopReason, TextBlock, ThinkingBlock, ToolCall, Usage};
@@ -170,7 +170,7 @@ impl Reply {
         if chunk.model.as_ref().is_some_and(|model| model.0 != self.model.id) {
             set_once(&mut message.response_model, chunk.model, marked);
         }
-        let choice = chunk.choices.0.unwrap_or_default();
+        let choice = chunk.choices.and_then(|first| first.0).unwrap_or_default();
         if let Some(reported) = chunk.usage.or(choice.usage).map(Any::read).filter(Value::is_object) {
             message.usage = usage(&self.model, &reported);
         }
@@ -200,13 +200,13 @@ impl Reply {
                 self.thinking_block("", out);
             }
         }
-        if let Some(text) = delta.content.filter(is_some_text) {
+        if let Some(text) = delta.content.map(Content::into_text).filter(|text| !text.is_empty()) {
             let index = match self.text {
                 Some(index) => index,
                 None => self.assembler.open(Block::Text(TextBlock::default()), out),
             };
             self.text = Some(index);
-            let text = self.text_halves.join(text.0, self.marked);
+            let text = self.text_halves.join(text, self.marked);
             self.grow(index, text, out);
         }
         for call in delta.tool_calls {

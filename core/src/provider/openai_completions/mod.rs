@@ -1,7 +1,7 @@
 //! `openai-completions`: the chat completions protocol and its many relatives (spec 30 §3.2).
 
-mod calls;
-mod chunk;
+pub(super) mod calls;
+pub(super) mod chunk;
 mod compat;
 mod decode;
 mod details;
