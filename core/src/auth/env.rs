@@ -71,6 +71,7 @@ const PROVIDERS: &[ProviderAuth] = &[
     key("fireworks", &["FIREWORKS_API_KEY"]),
     key_or_sign_in("github-copilot", &["COPILOT_GITHUB_TOKEN"]),
     key("google", &["GEMINI_API_KEY"]),
+    key("google-vertex", &["GOOGLE_CLOUD_API_KEY"]),
     key("groq", &["GROQ_API_KEY"]),
     key("huggingface", &["HF_TOKEN"]),
     key_or_sign_in("kimi-coding", &["KIMI_API_KEY"]),

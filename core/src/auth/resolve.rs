@@ -15,6 +15,7 @@ use super::{file, oauth};
 use crate::json::Value;
 use crate::model::config::ProviderConfig;
 use crate::op::Credential;
+use crate::provider::google;
 use crate::provider::openai_responses::azure;
 
 /// Outputs of commands that ran, by command text; `None` = it failed or printed nothing.
@@ -311,7 +312,7 @@ fn with_headers(facts: &Facts<'_>, mut resolved: Resolved) -> Result<Resolved, S
     }
     let given = Given { key: None, env: resolved.env.clone() };
     let place = |name: &&str| Some((name.to_string(), given.variable(facts, name)?));
-    resolved.credential.env = azure::VARIABLES.iter().filter_map(place).collect();
+    resolved.credential.env = azure::VARIABLES.iter().chain(&google::VARIABLES).filter_map(place).collect();
     let Some(config) = facts.config else { return Ok(resolved) };
     for (name, value) in &config.headers {
         let what = format!("the header {name} of {} in models.json", facts.provider);
@@ -469,6 +470,14 @@ mod tests {
         assert_eq!(
             resolved.credential.env,
             [pair("AZURE_OPENAI_RESOURCE_NAME", "own"), pair("AZURE_OPENAI_API_VERSION", "v2")]
+        );
+        let entry = serde_json::json!(
+            {"type":"api_key","key":"ya29.t","env":{"GOOGLE_CLOUD_PROJECT":"p","GOOGLE_CLOUD_LOCATION":"l"}}
+        );
+        let Step::Ready(resolved) = ask("google-vertex", &[], Stored::Entry(&entry)) else { panic!() };
+        assert_eq!(
+            resolved.credential.env,
+            [pair("GOOGLE_CLOUD_PROJECT", "p"), pair("GOOGLE_CLOUD_LOCATION", "l")]
         );
     }
 
