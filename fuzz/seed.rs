@@ -23,6 +23,12 @@ const SOURCES: &[Source] = &[
     ("decode_anthropic", "providers/anthropic-stream", |case| {
         with_split(chunks(&case["input"]["response"]["chunks"])?)
     }),
+    ("decode_google", "providers/google-stream", |case| {
+        with_split(chunks(&case["input"]["response"]["chunks"])?)
+    }),
+    ("decode_mistral", "providers/mistral-stream", |case| {
+        with_split(chunks(&case["input"]["response"]["chunks"])?)
+    }),
     ("decode_openai_completions", "providers/openai-completions-stream", |case| {
         with_split(chunks(&case["input"]["response"]["chunks"])?)
     }),
