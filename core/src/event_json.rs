@@ -226,7 +226,7 @@ pub fn write_output(output: &ToolOutput, w: &mut Writer) {
     w.end_object();
 }
 
-fn write_messages<'a>(key: &str, messages: impl Iterator<Item = &'a Message>, w: &mut Writer) {
+fn write_messages<'a>(key: &'static str, messages: impl Iterator<Item = &'a Message>, w: &mut Writer) {
     w.key(key);
     w.begin_array();
     messages.for_each(|message| message.write(w));

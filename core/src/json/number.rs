@@ -17,19 +17,21 @@ pub fn write_f64(out: &mut String, value: f64) {
         return;
     }
     // Rust's `{:e}` prints the shortest digits that round-trip, the digits ECMAScript demands as well.
-    let mut sci = String::new();
-    // Writing to a String cannot fail.
+    let mut sci = Short::default();
+    // A double has at most 17 digits.
     let _ = write!(sci, "{:e}", value.abs());
-    let (mantissa, exponent) = sci.split_once('e').unwrap_or((&sci, "0"));
+    let (mantissa, exponent) = sci.as_str().split_once('e').unwrap_or((sci.as_str(), "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
+    let mut digits = Short::default();
+    mantissa.split('.').for_each(|part| digits.push(part));
+    let digits = digits.as_str();
     let k = i32::try_from(digits.len()).unwrap_or(i32::MAX);
     let n = exponent + 1;
     if value < 0.0 {
         out.push('-');
     }
     if (k..=21).contains(&n) {
-        out.push_str(&digits);
+        out.push_str(digits);
         (k..n).for_each(|_| out.push('0'));
     } else if (1..=21).contains(&n) {
         let (int, frac) = digits.split_at(usize::try_from(n).unwrap_or(0));
@@ -37,7 +39,7 @@ pub fn write_f64(out: &mut String, value: f64) {
     } else if (-5..=0).contains(&n) {
         out.push_str("0.");
         (n..0).for_each(|_| out.push('0'));
-        out.push_str(&digits);
+        out.push_str(digits);
     } else {
         let (head, tail) = digits.split_at(1);
         out.push_str(head);
@@ -48,16 +50,66 @@ pub fn write_f64(out: &mut String, value: f64) {
     }
 }
 
+/// A text that fits into a few words, so that a number costs no allocation. What is too long is cut.
+#[derive(Default)]
+struct Short {
+    bytes: [u8; 32],
+    len: usize,
+}
+
+impl Short {
+    fn push(&mut self, text: &str) {
+        for byte in text.bytes() {
+            if let Some(place) = self.bytes.get_mut(self.len) {
+                *place = byte;
+                self.len += 1;
+            }
+        }
+    }
+
+    fn as_str(&self) -> &str {
+        let bytes = self.bytes.get(..self.len).unwrap_or_default();
+        core::str::from_utf8(bytes).unwrap_or_default()
+    }
+}
+
+impl core::fmt::Write for Short {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        self.push(text);
+        Ok(())
+    }
+}
+
+/// Appends the digits of an integer.
+pub(super) fn push_u64(out: &mut String, mut value: u64) {
+    let mut digits = [0; 20];
+    let mut from = digits.len();
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (value % 10) as u8;
+        from -= 1;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    let digits = digits.get(from..).unwrap_or_default();
+    out.push_str(core::str::from_utf8(digits).unwrap_or_default());
+}
+
+/// Appends an integer with its sign.
+pub(super) fn push_i64(out: &mut String, value: i64) {
+    if value < 0 {
+        out.push('-');
+    }
+    push_u64(out, value.unsigned_abs());
+}
+
 /// Appends a JSON number. Integers beyond 2^53 are printed as the double JavaScript would hold.
 pub fn write_number(out: &mut String, number: &Number) {
     const SAFE: u64 = 1 << 53;
     match (number.as_u64(), number.as_i64(), number.as_f64()) {
-        (Some(u), _, _) if u <= SAFE => {
-            let _ = write!(out, "{u}");
-        }
-        (None, Some(i), _) if i.unsigned_abs() <= SAFE => {
-            let _ = write!(out, "{i}");
-        }
+        (Some(u), _, _) if u <= SAFE => push_u64(out, u),
+        (None, Some(i), _) if i.unsigned_abs() <= SAFE => push_i64(out, i),
         (_, _, Some(f)) => write_f64(out, f),
         _ => out.push_str("null"),
     }
@@ -66,6 +118,18 @@ pub fn write_number(out: &mut String, number: &Number) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn integers() {
+        for value in [0, 1, -1, 9, 10, -10, 1234567890, i64::MAX, i64::MIN] {
+            let mut out = String::new();
+            push_i64(&mut out, value);
+            assert_eq!(out, alloc::format!("{value}"));
+        }
+        let mut out = String::new();
+        push_u64(&mut out, u64::MAX);
+        assert_eq!(out, alloc::format!("{}", u64::MAX));
+    }
 
     #[test]
     fn ecmascript_numbers() {

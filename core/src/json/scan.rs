@@ -8,8 +8,25 @@ use serde_json::Number;
 /// documents stay far below (spec 30 §4 asks for a cap).
 pub const MAX_DEPTH: usize = 1200;
 
-/// Position of the first quote, backslash or control character: eight bytes a step, exact at the end.
+/// Whether a byte of a string needs an escape.
+const fn is_special(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+/// Position of the first quote, backslash or control character.
+#[inline]
 pub(super) fn find_special(bytes: &[u8]) -> Option<usize> {
+    const BLOCK: usize = 32;
+    // A block is looked at as a whole: without a way out in between, the compiler uses wide registers.
+    let (blocks, _) = bytes.as_chunks::<BLOCK>();
+    let is_plain = |block: &&[u8; BLOCK]| !block.iter().fold(false, |any, byte| any | is_special(*byte));
+    let plain = BLOCK * blocks.iter().take_while(is_plain).count();
+    find_in_words(bytes.get(plain..)?).map(|at| plain + at)
+}
+
+/// The same for what is short: eight bytes a step, exact at the end.
+#[inline]
+fn find_in_words(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGH;
@@ -24,7 +41,7 @@ pub(super) fn find_special(bytes: &[u8]) -> Option<usize> {
         }
     }
     let at = chunks.len() * 8;
-    rest.iter().position(|&c| c < 0x20 || c == b'"' || c == b'\\').map(|i| at + i)
+    rest.iter().position(|&byte| is_special(byte)).map(|i| at + i)
 }
 
 /// What a simple escape (`\n` and the like) stands for.
@@ -119,4 +136,32 @@ pub(super) fn number(text: &str, integer: bool) -> Option<Number> {
         }
     }
     Number::from_f64(text.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn special_bytes_are_found_at_every_place() {
+        for len in [0, 1, 7, 8, 9, 31, 32, 33, 40, 64, 100] {
+            let plain = vec![0x7f_u8; len];
+            assert_eq!(find_special(&plain), None);
+            for at in 0..len {
+                for byte in [0, 0x1f, b'"', b'\\'] {
+                    let mut bytes = plain.clone();
+                    bytes[at] = byte;
+                    assert_eq!(find_special(&bytes), Some(at), "{byte} at {at} of {len}");
+                    bytes[len - 1] = b'"';
+                    assert_eq!(find_special(&bytes), Some(at));
+                }
+                for byte in [0x20, b'!', b'#', b'[', b']', 0x80, 0xa2, 0xdc, 0xff] {
+                    let mut bytes = plain.clone();
+                    bytes[at] = byte;
+                    assert_eq!(find_special(&bytes), None, "{byte} at {at} of {len}");
+                }
+            }
+        }
+    }
 }

@@ -6,7 +6,7 @@ use core::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::number::{write_f64, write_number};
+use super::number::{push_i64, push_u64, write_f64, write_number};
 use super::scan::find_special;
 
 /// Writes compact JSON straight into one buffer: no tree in between, commas placed by itself.
@@ -62,6 +62,7 @@ impl Writer {
         self.out.into_bytes()
     }
 
+    #[inline]
     fn item(&mut self) {
         if self.comma {
             self.out.push(',');
@@ -95,10 +96,21 @@ impl Writer {
         self.comma = true;
     }
 
-    /// Writes a key; the next call writes its value.
-    pub fn key(&mut self, key: &str) {
+    /// Writes a key of our own, which needs no escapes; the next call writes its value.
+    pub fn key(&mut self, key: &'static str) {
+        debug_assert!(find_special(key.as_bytes()).is_none(), "use `name` for {key}");
         self.item();
-        quote(&mut self.out, key);
+        self.out.reserve(key.len() + 3);
+        self.out.push('"');
+        self.out.push_str(key);
+        self.out.push_str("\":");
+        self.comma = false;
+    }
+
+    /// Writes a key that may hold anything; the next call writes its value.
+    pub fn name(&mut self, name: &str) {
+        self.item();
+        quote(&mut self.out, name);
         self.out.push(':');
         self.comma = false;
     }
@@ -122,13 +134,13 @@ impl Writer {
     /// An unsigned integer.
     pub fn u64(&mut self, value: u64) {
         self.item();
-        let _ = write!(self.out, "{value}");
+        push_u64(&mut self.out, value);
     }
 
     /// A signed integer.
     pub fn i64(&mut self, value: i64) {
         self.item();
-        let _ = write!(self.out, "{value}");
+        push_i64(&mut self.out, value);
     }
 
     /// A double, as ECMAScript prints it.
@@ -178,51 +190,56 @@ impl Writer {
     pub fn map(&mut self, map: &Map<String, Value>) {
         self.begin_object();
         for (key, value) in map {
-            self.key(key);
-            self.value(value);
+            self.member(key, value);
         }
         self.end_object();
     }
 
+    /// A member whose name may hold anything.
+    pub fn member(&mut self, name: &str, value: &Value) {
+        self.name(name);
+        self.value(value);
+    }
+
     /// `"key":"text"`
-    pub fn field_str(&mut self, key: &str, text: &str) {
+    pub fn field_str(&mut self, key: &'static str, text: &str) {
         self.key(key);
         self.str(text);
     }
 
     /// `"key":"text"`, nothing when absent.
-    pub fn field_opt_str(&mut self, key: &str, text: Option<&str>) {
+    pub fn field_opt_str(&mut self, key: &'static str, text: Option<&str>) {
         if let Some(text) = text {
             self.field_str(key, text);
         }
     }
 
     /// `"key":123`
-    pub fn field_u64(&mut self, key: &str, value: u64) {
+    pub fn field_u64(&mut self, key: &'static str, value: u64) {
         self.key(key);
         self.u64(value);
     }
 
     /// `"key":-123`
-    pub fn field_i64(&mut self, key: &str, value: i64) {
+    pub fn field_i64(&mut self, key: &'static str, value: i64) {
         self.key(key);
         self.i64(value);
     }
 
     /// `"key":0.5`
-    pub fn field_f64(&mut self, key: &str, value: f64) {
+    pub fn field_f64(&mut self, key: &'static str, value: f64) {
         self.key(key);
         self.f64(value);
     }
 
     /// `"key":true`
-    pub fn field_bool(&mut self, key: &str, value: bool) {
+    pub fn field_bool(&mut self, key: &'static str, value: bool) {
         self.key(key);
         self.bool(value);
     }
 
     /// `"key":<value>`
-    pub fn field_value(&mut self, key: &str, value: &Value) {
+    pub fn field_value(&mut self, key: &'static str, value: &Value) {
         self.key(key);
         self.value(value);
     }

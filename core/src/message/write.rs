@@ -187,7 +187,7 @@ impl ToolResultMessage {
         w.field_str("toolName", &self.tool_name);
         w.key("content");
         write_blocks(&self.content, w);
-        let optional = |w: &mut Writer, key: &str, value: &Option<Value>| {
+        let optional = |w: &mut Writer, key: &'static str, value: &Option<Value>| {
             if let Some(value) = value {
                 w.field_value(key, value);
             }
@@ -217,7 +217,7 @@ impl SystemMessage {
             w.key("sections");
             w.begin_object();
             for (name, text) in &self.sections {
-                w.key(name);
+                w.name(name);
                 match text {
                     Some(text) => w.str(text),
                     None => w.null(),

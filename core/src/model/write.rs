@@ -40,7 +40,7 @@ impl Model {
             w.key("headers");
             w.begin_object();
             for (name, value) in &self.headers {
-                w.key(name);
+                w.name(name);
                 match value {
                     Some(value) => w.str(value),
                     None => w.null(),

@@ -64,7 +64,8 @@ pub(super) fn json_piece(property: &str, first: bool, piece: &str) -> String {
     let mut w = Writer::new();
     if first {
         w.begin_object();
-        w.field_str(property, piece);
+        w.name(property);
+        w.str(piece);
     } else {
         w.str(piece);
     }

@@ -78,12 +78,12 @@ fn write_schema(schema: &Value, w: &mut Writer) {
                 w.end_array();
             }
             "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
-                w.key(key);
+                w.name(key);
                 match value {
                     Value::Object(named) => {
                         w.begin_object();
                         for (name, schema) in named {
-                            w.key(name);
+                            w.name(name);
                             write_schema(schema, w);
                         }
                         w.end_object();
@@ -106,10 +106,10 @@ fn write_schema(schema: &Value, w: &mut Writer) {
             | "if"
             | "then"
             | "else" => {
-                w.key(key);
+                w.name(key);
                 write_schema(value, w);
             }
-            _ => w.field_value(key, value),
+            _ => w.member(key, value),
         }
     }
     w.end_object();

@@ -189,7 +189,7 @@ fn head(
     // What is named by the caller wins; the two fields that our reading depends on stay ours.
     let own = |key: &str| !extra.contains_key(key);
     for (key, value) in fields.iter().filter(|(key, _)| own(key)) {
-        w.field_value(key, value);
+        w.member(key, value);
     }
     if own("tools") {
         if !folded.tools.is_empty() {
@@ -204,7 +204,7 @@ fn head(
     for (key, value) in
         extra.iter().filter(|(key, _)| !matches!(key.as_str(), "model" | "messages" | "stream"))
     {
-        w.field_value(key, value);
+        w.member(key, value);
     }
     w.key("messages");
     w.begin_array();

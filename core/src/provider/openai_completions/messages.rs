@@ -181,7 +181,7 @@ impl Items<'_> {
             Some(field @ ("reasoning" | "reasoning_content" | "reasoning_text")) => field,
             _ => return false,
         };
-        w.key(field);
+        w.name(field);
         joined(thoughts.iter().map(|block| block.thinking.as_str()), "\n", w);
         field == "reasoning_content"
     }

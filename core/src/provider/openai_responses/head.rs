@@ -50,7 +50,7 @@ impl Head<'_> {
         w.begin_object();
         w.field_str("model", self.deployment.unwrap_or(&model.id));
         w.field_bool("stream", true);
-        body.iter().for_each(|(key, value)| w.field_value(key, value));
+        body.iter().for_each(|(key, value)| w.member(key, value));
         if !self.folded.tools.is_empty() && !body.contains_key("tools") {
             w.key("tools");
             self.tools(&mut w)?;
