@@ -239,7 +239,7 @@ pub fn polling(_: &Value, case: &Value) -> Result<(), String> {
         if pace.is_over(now) {
             break if pace.was_slowed() { "timeout-after-slow-down" } else { "timeout" };
         }
-        let response = responses.get(polls.len()).or(responses.last()).unwrap();
+        let response = responses.get(polls.len()).or_else(|| responses.last()).unwrap();
         polls.push(now);
         now += takes;
         match response.as_str().or_else(|| response["status"].as_str()) {
