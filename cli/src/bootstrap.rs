@@ -37,7 +37,8 @@ use crate::prompts::{self, Prompt};
 use crate::resources::{self, Need};
 use crate::sessions::{self, Ask, Opened, Place, Refusal};
 use crate::surroundings::{Listing, Surroundings};
-use crate::{file_args, outputs, trust};
+use crate::visible::harmless;
+use crate::{file_args, old_credentials, outputs, trust};
 
 /// Everything a run needs.
 pub struct Ready {
@@ -102,6 +103,7 @@ impl Base {
         let project = Listing::of(&format!("{}/.pi", place.cwd));
         let (settings, told) = config::settings(&place, &agent, None);
         warnings.extend(told);
+        old_credentials::import(&place, &mut agent, &settings, &mut |text| note(&harmless(text)));
         let approve = args.approve;
         let protected = trust::is_protected(&place, &project);
         let verdict = match protected {

@@ -16,6 +16,7 @@ pub mod files;
 pub mod list_models;
 pub mod memory;
 pub mod mode;
+pub mod old_credentials;
 pub mod old_layout;
 pub mod out;
 pub mod outputs;

@@ -138,3 +138,49 @@ fn signing_in_with_a_code() {
     assert!(run.err.contains("denied"), "{}", run.err);
     assert_eq!(stored(&place)["kimi-coding"]["access"], "at");
 }
+
+#[test]
+fn credentials_of_older_versions_move_once() {
+    let place = Sandbox::new(TAU);
+    let file = |name: &str| place.agent().join(name);
+    let old = r#"{"xai":{"access":"a","refresh":"r","expires":4102444800000},"odd":5}"#;
+    fs::write(file("oauth.json"), old).unwrap();
+    fs::write(file("settings.json"), r#"{"apiKeys":{"openai":"sk-old","xai":"k"},"theme":"dark"}"#).unwrap();
+    let run = place.run(&["auth", "status", "--json"]).ok();
+    assert!(run.err.contains("auth.json"), "{}", run.err);
+    let moved: Value = serde_json::from_str(&fs::read_to_string(file("auth.json")).unwrap()).unwrap();
+    assert_eq!(
+        moved,
+        json!({
+            "xai": { "type": "oauth", "access": "a", "refresh": "r", "expires": 4_102_444_800_000_u64 },
+            "openai": { "type": "api_key", "key": "sk-old" },
+        })
+    );
+    assert_eq!(fs::metadata(file("auth.json")).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_to_string(file("oauth.json.migrated")).unwrap(), old);
+    let settings: Value = serde_json::from_str(&fs::read_to_string(file("settings.json")).unwrap()).unwrap();
+    assert_eq!(settings, json!({ "theme": "dark" }));
+    assert_eq!(place.run(&["auth", "status"]).ok().err, "");
+}
+
+#[test]
+fn old_credentials_stay_where_new_ones_are() {
+    let place = Sandbox::new(TAU);
+    let file = |name: &str| place.agent().join(name);
+    fs::write(file("auth.json"), "{}").unwrap();
+    fs::write(file("oauth.json"), r#"{"xai":{"access":"a","refresh":"r","expires":1}}"#).unwrap();
+    assert_eq!(place.run(&["auth", "status"]).ok().err, "");
+    assert_eq!(fs::read_to_string(file("auth.json")).unwrap(), "{}");
+    assert!(file("oauth.json").exists());
+}
+
+#[test]
+fn what_cannot_be_read_is_not_moved() {
+    let place = Sandbox::new(TAU);
+    let file = |name: &str| place.agent().join(name);
+    fs::write(file("oauth.json"), "{half").unwrap();
+    let run = place.run(&["auth", "status"]).ok();
+    assert!(run.err.contains("oauth.json"), "{}", run.err);
+    assert_eq!(fs::read_to_string(file("oauth.json")).unwrap(), "{half");
+    assert!(!file("auth.json").exists());
+}

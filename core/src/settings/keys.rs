@@ -217,7 +217,7 @@ pub const KEYS: &[Key] = &[
     key("enableAnalytics", Kind::Flag, "false", "there is none in this program").unused(),
     key("enableInstallTelemetry", Kind::Flag, "true", "there is none in this program").unused(),
     key("trackingId", Kind::Text, "", "kept by programs").unused(),
-    key("deviceId", Kind::Text, "", "kept by programs").global().unused(),
+    key("deviceId", Kind::Text, "", "names this installation to services that ask for it when signing in").global(),
 ];
 
 #[cfg(test)]
