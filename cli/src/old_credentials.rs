@@ -14,12 +14,7 @@ use crate::settings_store::{self, PASSING};
 use crate::surroundings::{Listing, Surroundings};
 
 /// Moves them, and says what became of them. What cannot be moved stays where it is.
-pub fn import(
-    place: &Surroundings,
-    agent: &mut Listing,
-    settings: &Settings,
-    tell: &mut dyn FnMut(&str),
-) {
+pub fn import(place: &Surroundings, agent: &mut Listing, settings: &Settings, tell: &mut dyn FnMut(&str)) {
     let keys = settings.get(&["apiKeys"]).and_then(Value::as_object);
     let sign_ins = agent.has("oauth.json");
     if agent.has("auth.json") || (keys.is_none() && !sign_ins) {
@@ -36,7 +31,8 @@ pub fn import(
     for (provider, key) in keys.into_iter().flatten().filter_map(|(id, key)| Some((id, key.as_str()?))) {
         if file.entry(provider).is_none() {
             let fields = [("type", "api_key"), ("key", key)];
-            let entry: Value = fields.into_iter().map(|(name, text)| (name.to_owned(), Value::from(text))).collect();
+            let entry: Value =
+                fields.into_iter().map(|(name, text)| (name.to_owned(), Value::from(text))).collect();
             file.set(provider, entry);
         }
     }
