@@ -10,12 +10,13 @@ use tau_core::message::{AssistantMessage, Block};
 use tau_core::model::Model;
 use tau_core::provider::{self, BodyEnd};
 use tau_tests::compare::same;
+use tau_tests::splits;
 
 use super::gemini;
 
 const HOST: &str = "models.example";
 
-/// Decodes a body whole, byte by byte, and at the offsets of `splits.json`; compares with `expect`.
+/// Decodes a body in every split, also at the offsets of `splits.json`; compares with `expect`.
 pub fn check(folder: &Path, case: &Value, body: &[u8]) -> Result<usize, String> {
     let text = String::from_utf8_lossy(body);
     let bodies: Vec<(&str, Cow<'_, [u8]>)> = if text.contains("message_start") {
@@ -37,20 +38,17 @@ pub fn check(folder: &Path, case: &Value, body: &[u8]) -> Result<usize, String> 
         let Some(encoder) = provider::encoder(api) else { continue };
         let base_url = format!("http://{HOST}/v1");
         let model = Arc::new(Model { id: "m".into(), api: (*api).into(), base_url, ..Model::default() });
-        let decode = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+        let decode = |pieces: &[&[u8]]| {
             let mut decoder = encoder.decoder(&model, 1);
             let mut events = Vec::new();
-            pieces.for_each(|piece| decoder.on_bytes(piece, &mut events));
+            pieces.iter().for_each(|piece| decoder.on_bytes(piece, &mut events));
             decoder.on_end(BodyEnd::Complete, &mut events);
             (events, decoder.take())
         };
-        let whole = decode(&mut std::iter::once(body));
-        if decode(&mut body.chunks(1)) != whole {
-            return Err("byte by byte the outcome is another one".into());
-        }
-        for at in splits(folder).into_iter().chain(0..=body.len().min(4096)).filter(|at| *at <= body.len()) {
+        let whole = splits::agree(body, decode)?;
+        for at in offsets(folder).into_iter().filter(|at| *at <= body.len()) {
             let (head, tail) = body.split_at(at);
-            if decode(&mut [head, tail].into_iter()) != whole {
+            if decode(&[head, tail]) != whole {
                 return Err(format!("split at {at}, the outcome is another one"));
             }
         }
@@ -95,7 +93,7 @@ pub fn check_generated(folder: &Path, case: &Value) -> Result<usize, String> {
 }
 
 /// All offsets in `splits.json`, however they are nested.
-fn splits(folder: &Path) -> Vec<usize> {
+fn offsets(folder: &Path) -> Vec<usize> {
     fn collect(value: &Value, out: &mut Vec<usize>) {
         match value {
             Value::Number(number) => out.extend(number.as_u64().and_then(|n| usize::try_from(n).ok())),

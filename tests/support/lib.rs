@@ -15,6 +15,7 @@ pub mod play;
 pub mod program;
 pub mod pty;
 pub mod server;
+pub mod splits;
 pub mod talk;
 pub mod terminal;
 pub mod text_spec;

@@ -1,7 +1,8 @@
 //! Runs `vectors/<area>/<file>.json`: one case function per file, counts per file, every failure printed.
 //!
 //! `TAU_VECTORS=DIR` runs another folder of the same format. Cases contradicted on purpose stand in
-//! `vectors/deviations.toml`; a listed case that passes is reported as a failure, so that the list stays true.
+//! `vectors/deviations.toml`; a listed case that passes is reported as a failure, so that the list stays true. A file
+//! that nothing runs stands there as `area/file`; its reason is told when another folder has it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -61,6 +62,10 @@ pub fn run_area(area: &str, files: &[VectorFile]) {
     let (mut passed, mut failed, mut deviating) = (0usize, 0usize, 0usize);
     let foreign = std::env::var_os("TAU_VECTORS").is_some();
     let only = std::env::var("TAU_VECTORS_ONLY").unwrap_or_default();
+    for name in others(&folder().join(area), files) {
+        let key = format!("{area}/{name}");
+        say!("{key}: not run: {}", deviations.get(&key).map_or("nothing runs it yet", String::as_str));
+    }
     for file in files.iter().filter(|f| f.name.contains(&only)) {
         let path = folder().join(area).join(format!("{}.json", file.name));
         let Ok(text) = fs::read_to_string(&path) else {
@@ -100,6 +105,16 @@ pub fn run_area(area: &str, files: &[VectorFile]) {
     }
     say!("{area}: {passed} passed, {failed} failed, {deviating} deviating on purpose");
     assert_eq!(failed, 0, "{area}: {failed} vector cases failed");
+}
+
+/// Names of the vector files of a folder that none of `files` is about.
+fn others(folder: &Path, files: &[VectorFile]) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let name = |entry: fs::DirEntry| entry.file_name().to_str()?.strip_suffix(".json").map(str::to_owned);
+    let mut names: Vec<String> =
+        entries.filter_map(name).filter(|name| !files.iter().any(|file| file.name == name)).collect();
+    names.sort();
+    names
 }
 
 /// Drops escapes of unpaired surrogates, which no text of ours can hold (as the reader of outside data does).

@@ -31,13 +31,20 @@ pub fn http_error_message(model: &Model, status: u16, headers: &Headers, body: &
     let is_html = headers
         .iter()
         .any(|(name, value)| name.eq_ignore_ascii_case("content-type") && value.contains("text/html"));
-    let said = match serde_json::from_str::<Value>(&text) {
+    let json = serde_json::from_str::<Value>(&text).or_else(|error| first_event(&text).ok_or(error));
+    let said = match json {
         Ok(value) => service_words(&value).unwrap_or_else(|| text.trim().to_string()),
         Err(_) if is_html && text.len() > SHORT_PAGE => html_words(&text),
         Err(_) => text.trim().to_string(),
     };
     let said = if said.is_empty() { "status code (no body)".to_string() } else { clean(&said) };
     format!("{status} {said}{}", hint(model, status))
+}
+
+/// The data of the first event that is JSON: some servers tell their failures as a stream, whatever the status.
+fn first_event(text: &str) -> Option<Value> {
+    let data = |line: &str| serde_json::from_str(line.strip_prefix("data:")?.trim()).ok();
+    text.lines().find_map(data)
 }
 
 /// The message of a used up ChatGPT plan. It says when to come back and nothing that sounds like a passing failure:
@@ -134,7 +141,8 @@ fn html_words(html: &str) -> String {
     format!("HTML page instead of an API answer: {words}")
 }
 
-/// Why a body without a single event is no reply: it is a page, a plain JSON answer, or nothing. Names the host.
+/// Why a body without a single event is no reply: it is a page, a plain JSON answer, or nothing. Names the host. JSON
+/// is a final failure unless the words in it say otherwise, the others are like a lost connection.
 #[must_use]
 pub fn no_stream_message(model: &Model, body: &str) -> String {
     let host = host_of(&model.base_url);
@@ -142,8 +150,12 @@ pub fn no_stream_message(model: &Model, body: &str) -> String {
     if body.is_empty() {
         return format!("the stream of {host} ended without any event");
     }
-    if let Some(words) = serde_json::from_str::<Value>(body).ok().as_ref().and_then(service_words) {
-        return format!("{host} ended without an event stream and said: {}", clean(&words));
+    // A server that does not stream this will not do it the next time: only its own words can tell of a passing failure.
+    if body.starts_with(['{', '[']) {
+        let value = serde_json::from_str::<Value>(body).ok();
+        let said = value.as_ref().and_then(service_words);
+        let said = said.map_or_else(|| excerpt(body), |words| clean(&words));
+        return format!("{host} answered with application/json instead of an event stream: {said}");
     }
     let kind = if body.starts_with('<') { "text/html or XML" } else { "no text/event-stream" };
     format!("{host} ended without an event stream; the body is {kind}: {}", excerpt(body))
@@ -246,8 +258,27 @@ mod tests {
         assert_eq!(text(400, r#"{"error":"text"}"#), "400 text");
         assert_eq!(text(400, r#"{"x":1}"#), r#"400 {"x":1}"#);
         assert!(text(401, "").contains("API key"));
+        let events = "data: {\"error\":{\"message\":\"m\",\"code\":\"c\"}}\n\ndata: [DONE]\n\n";
+        assert_eq!(text(500, events), "500 m (c)");
         let long = "é".repeat(5000);
         assert!(text(500, &long).ends_with("[cut]"));
+    }
+
+    #[test]
+    fn json_instead_of_a_stream_is_final() {
+        use crate::retry::classify::{Class, classify};
+        let model = Model { base_url: "https://h.example/v1".into(), ..Model::default() };
+        for (body, class, words) in [
+            (r#"{"content":[{"text":"hi"}]}"#, Class::Final, "content"),
+            (r#"{"error":{"message":"overloaded"}}"#, Class::Transient, "overloaded"),
+            (r#"{"error":{"message":"no such model"}}"#, Class::Final, "no such model"),
+            ("<html>Sign in</html>", Class::Transient, "Sign in"),
+            ("", Class::Transient, "without any event"),
+        ] {
+            let text = no_stream_message(&model, body);
+            assert_eq!(classify(&text), class, "{text}");
+            assert!(text.contains("h.example") && text.contains(words), "{text}");
+        }
     }
 
     #[test]
