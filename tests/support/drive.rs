@@ -45,12 +45,23 @@ pub fn model(api: &str) -> Model {
 }
 
 impl Driven {
-    /// Prompts a fresh in-memory agent, with a history before it, up to the open request.
+    /// Prompts a fresh in-memory agent, with a history before it, up to the open request and its head.
     ///
     /// # Panics
     /// When the hub does something else.
     #[must_use]
     pub fn new(api: &str, tools: Vec<Tool>, history: Vec<Message>) -> Self {
+        let mut driven = Self::asked(api, tools, history);
+        driven.accept();
+        driven
+    }
+
+    /// The same without the head: the request waits for its answer.
+    ///
+    /// # Panics
+    /// When the hub does something else.
+    #[must_use]
+    pub fn asked(api: &str, tools: Vec<Tool>, history: Vec<Message>) -> Self {
         let now = Now { mono: Mono(1), wall: Wall(1_788_315_987_887) };
         let mut session = Session::new(Header::new("driven".into(), now.wall, "/w".into(), None), None);
         let mut rng = tau_core::entropy::Entropy::new([1; 32]);
@@ -85,15 +96,25 @@ impl Driven {
             proxy: None,
         };
         let mut driven = Self { hub, op: OpId(u64::MAX), request, now };
-        driven.prompt("go");
+        driven.ask("go");
         driven
     }
 
-    /// Sends a prompt and goes on to its open request.
+    /// Sends a prompt and goes on to its open request and its head.
     ///
     /// # Panics
     /// When the hub does something else.
     pub fn prompt(&mut self, text: &str) {
+        self.ask(text);
+        self.accept();
+    }
+
+    fn accept(&mut self) {
+        let headers = vec![("content-type".into(), "text/event-stream".into())];
+        self.reply(Reply::Head { status: 200, headers });
+    }
+
+    fn ask(&mut self, text: &str) {
         let command = Command::Prompt { text: text.into(), images: Vec::new() };
         self.hub.handle(self.now, Input::Command(command));
         loop {
@@ -105,8 +126,6 @@ impl Driven {
                 }
                 Output::Start { op, what: Op::Http(request) } => {
                     (self.op, self.request) = (op, request);
-                    let headers = vec![("content-type".into(), "text/event-stream".into())];
-                    self.reply(Reply::Head { status: 200, headers });
                     return;
                 }
                 Output::Start { what, .. } => panic!("unexpected op {what:?}"),
