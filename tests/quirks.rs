@@ -115,8 +115,13 @@ fn sent_again(api: &str, reply: AssistantMessage) -> String {
     let messages = [Arc::new(Message::user("go", Vec::new(), 1)), Arc::new(Message::Assistant(reply))];
     let (options, credential) =
         (RequestOptions::default(), Credential { api_key: Some("k".into()), ..Credential::default() });
-    let request =
-        ModelRequest { model: &model, messages: &messages, options: &options, credential: &credential, now_ms: 9 };
+    let request = ModelRequest {
+        model: &model,
+        messages: &messages,
+        options: &options,
+        credential: &credential,
+        now_ms: 9,
+    };
     let made = provider::encoder(api).unwrap().encode(&request).unwrap();
     String::from_utf8(made.body.to_vec()).unwrap()
 }
@@ -155,9 +160,8 @@ fn q7_a_call_that_was_cut_is_not_run_though_the_reply_is_complete() {
     assert_eq!(*cut[0].arguments, json!({}));
     // The same reply with the cut call alone: nothing is started, the call has its answer.
     let keys: Vec<&str> = good.iter().filter_map(|call| Some(call.id.split_once("|fc_")?.1)).collect();
-    let about_good = |event: &&str| {
-        !event.contains("response.completed") && keys.iter().any(|key| event.contains(key))
-    };
+    let about_good =
+        |event: &&str| !event.contains("response.completed") && keys.iter().any(|key| event.contains(key));
     let rest: Vec<&str> = body.split("\n\n").filter(|event| !about_good(event)).collect();
     let (ops, results) = played("openai-responses", &rest.join("\n\n"));
     assert!(ops.is_empty(), "{ops:?}");
@@ -224,8 +228,13 @@ fn q13_broken_json_in_a_ping_is_not_looked_at() {
 
 #[test]
 fn q14_the_wait_of_the_service_counts_when_it_is_longer_than_ours() {
-    let apis =
-        ["openai-completions", "openai-responses", "anthropic-messages", "google-generative-ai", "mistral-conversations"];
+    let apis = [
+        "openai-completions",
+        "openai-responses",
+        "anthropic-messages",
+        "google-generative-ai",
+        "mistral-conversations",
+    ];
     for api in apis {
         for (asked, waited) in [("4", 4_000), ("1", 2_000)] {
             let mut driven = Driven::asked(api, Vec::new(), Vec::new());
