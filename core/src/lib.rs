@@ -35,6 +35,7 @@ pub mod message;
 pub mod model;
 pub mod now;
 pub mod op;
+pub mod order;
 pub mod overflow;
 pub mod path;
 pub mod prompt;

@@ -1,6 +1,5 @@
 //! Looking for sessions in folders. Nothing is read that the question does not need.
 
-use std::cmp::Reverse;
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -40,7 +39,7 @@ impl Folder {
     #[must_use]
     pub fn newest(&self, cwd: &str) -> Option<String> {
         let mut files: Vec<(SystemTime, String)> = self.files().filter_map(with_mtime).collect();
-        files.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        tau_core::order::sort(&mut files, |a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         files.into_iter().map(|(_, path)| path).find(|path| belongs(path, cwd))
     }
 
@@ -48,7 +47,7 @@ impl Folder {
     #[must_use]
     pub fn exact(&self, id: &str, cwd: &str) -> Option<String> {
         let mut files: Vec<String> = self.files().collect();
-        files.sort_unstable();
+        tau_core::order::sort(&mut files, Ord::cmp);
         let is = |path: &&String| header(path).is_some_and(|h| h.id == id && is_for(&h, cwd));
         let ending = format!("_{id}.jsonl");
         files
@@ -146,10 +145,11 @@ pub(super) fn header(path: &str) -> Option<Header> {
 }
 
 fn newest_activity(mut paths: Vec<String>) -> Option<String> {
-    if paths.len() > 1 {
-        paths.sort_by_cached_key(|path| Reverse((activity(path), path.clone())));
+    if paths.len() < 2 {
+        return paths.pop();
     }
-    paths.into_iter().next()
+    let times = paths.into_iter().map(|path| (activity(&path), path));
+    times.max().map(|(_, path)| path)
 }
 
 /// Time of the newest message of user or model.

@@ -70,7 +70,7 @@ impl Folder {
                 Some(Found { path: format!("{}/{file}", self.path), size: stamp.size, info: info? })
             })
             .collect();
-        found.sort_by(Found::order);
+        tau_core::order::sort(&mut found, Found::order);
         found
     }
 

@@ -106,7 +106,7 @@ impl Place<'_> {
     pub fn list_all(&self, folder: &Folder) -> Vec<Found> {
         let cache = self.cache();
         let mut found: Vec<Found> = self.everywhere(folder).flat_map(|folder| folder.list(&cache)).collect();
-        found.sort_by(Found::order);
+        tau_core::order::sort(&mut found, Found::order);
         found
     }
 

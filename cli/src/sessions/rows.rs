@@ -20,9 +20,8 @@ const WIDE: usize = 120;
 /// For each id the beginning that names it alone among all of them.
 #[must_use]
 pub fn short_ids<'a>(ids: &[&'a str]) -> Vec<&'a str> {
-    let mut order: Vec<usize> = (0..ids.len()).collect();
     let id = |at: usize| ids.get(at).copied().unwrap_or_default();
-    order.sort_by_key(|at| id(*at));
+    let order = tau_core::order::places(ids.len(), &mut |a, b| id(a).cmp(id(b)));
     let mut short = vec![""; ids.len()];
     for (place, at) in order.iter().enumerate() {
         let neighbours = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();

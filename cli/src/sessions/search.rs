@@ -50,7 +50,7 @@ pub fn search(query: &str, among: Vec<Found>) -> Result<Vec<Hit>, String> {
             hits.push(((score, modified), Hit { found, excerpt }));
         }
     }
-    hits.sort_by(|a, b| Search::order(a.0, b.0));
+    tau_core::order::sort(&mut hits, |a, b| Search::order(a.0, b.0));
     Ok(hits.into_iter().map(|(_, hit)| hit).collect())
 }
 

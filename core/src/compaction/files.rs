@@ -81,7 +81,7 @@ impl FileOps {
 /// Paths in the order of their UTF-16 units, as every reader of the file sorts them.
 fn sorted<'a>(paths: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut list: Vec<String> = paths.cloned().collect();
-    list.sort_unstable_by(|a, b| a.encode_utf16().cmp(b.encode_utf16()));
+    crate::order::sort(&mut list, |a, b| a.encode_utf16().cmp(b.encode_utf16()));
     list
 }
 

@@ -436,7 +436,7 @@ impl Loading {
                 selection.filter(is_needed).chain(last_model).filter(is_unread).collect()
             }
         };
-        needed.sort_unstable_by(|a, b| b.cmp(a));
+        crate::order::sort(&mut needed, |a, b| b.cmp(a));
         needed.dedup();
         self.queue = needed;
     }

@@ -355,7 +355,7 @@ impl Tree {
     fn sort_by_time(&self, list: &mut [Slot]) {
         let time = |slot: Slot| self.node(slot).and_then(Node::time);
         if list.iter().all(|slot| time(*slot).is_some()) {
-            list.sort_by_key(|slot| time(*slot));
+            crate::order::sort(list, |a, b| time(*a).cmp(&time(*b)));
         }
     }
 

@@ -91,7 +91,7 @@ impl TrustStore {
         }
         let mut sorted: Vec<(String, Value)> = self.decisions.into_iter().collect();
         // As JavaScript sorts.
-        sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
+        crate::order::sort(&mut sorted, |(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
         Some(to_pretty(&Value::Object(sorted.into_iter().collect())) + "\n")
     }
 }

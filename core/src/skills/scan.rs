@@ -112,7 +112,7 @@ struct Walk<'d> {
 impl Walk<'_> {
     /// `inner` is the path from the root with `/`, empty or with a last `/`.
     fn folder(&mut self, folder: &str, inner: String, real: String, mut entries: Vec<Entry>) {
-        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        crate::order::sort(&mut entries, |a, b| a.name.cmp(&b.name));
         if self.mode.rules {
             self.enter(folder, &inner, &entries);
         }

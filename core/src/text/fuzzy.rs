@@ -35,7 +35,7 @@ pub fn rank<'a>(query: &str, items: impl IntoIterator<Item = &'a str>) -> Vec<us
     let all = |text: &str| words().map(|word| score(word, text)).sum::<Option<f64>>();
     let scored = items.into_iter().enumerate();
     let mut found: Vec<(usize, f64)> = scored.filter_map(|(at, text)| Some((at, all(text)?))).collect();
-    found.sort_by(|a, b| a.1.total_cmp(&b.1));
+    crate::order::sort(&mut found, |a, b| a.1.total_cmp(&b.1));
     found.into_iter().map(|(at, _)| at).collect()
 }
 

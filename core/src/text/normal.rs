@@ -126,8 +126,10 @@ impl Segment {
 
     /// Puts the marks of the last character into their order; those of one class keep theirs.
     fn order(&mut self) {
-        if let Some(marks) = self.chars.get_mut(self.marks..) {
-            marks.sort_by_key(|(class, _)| *class);
+        if let Some(marks) = self.chars.get_mut(self.marks..)
+            && marks.len() > 1
+        {
+            crate::order::sort(marks, |a, b| a.0.cmp(&b.0));
         }
     }
 

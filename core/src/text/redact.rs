@@ -37,7 +37,7 @@ impl From<&Credential> for Secrets {
         let mut secrets: Vec<String> =
             bare.filter(|value| value.len() >= SHORTEST).map(String::from).collect();
         // The longest first: one may contain another.
-        secrets.sort_by_key(|secret| core::cmp::Reverse(secret.len()));
+        crate::order::sort(&mut secrets, |a, b| b.len().cmp(&a.len()));
         secrets.dedup();
         Self(secrets)
     }

@@ -194,7 +194,7 @@ fn count(bytes: &[u8], wanted: &str) -> usize {
 
 /// Sorts by position; touching is allowed, overlapping is not.
 fn sort_disjoint(matches: &mut [Match]) -> Result<(), EditError> {
-    matches.sort_by_key(|m| m.start);
+    crate::order::sort(matches, |a, b| a.start.cmp(&b.start));
     match matches.windows(2).find(|pair| matches!(pair, [a, b] if a.end > b.start)) {
         Some([a, b]) => Err(EditError::Overlap(a.index, b.index)),
         _ => Ok(()),

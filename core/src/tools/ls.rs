@@ -87,7 +87,7 @@ fn listing(entries: Vec<(String, EntryKind)>, limit: u64) -> ToolOutput {
             }
         })
         .collect();
-    names.sort_unstable();
+    crate::order::sort(&mut names, Ord::cmp);
     let limit_hit = (names.len() as u64 > limit).then_some(limit);
     let shown = names.len().min(usize::try_from(limit).unwrap_or(usize::MAX));
     let text: Vec<&str> = names.iter().take(shown).map(|(_, name)| name.as_str()).collect();

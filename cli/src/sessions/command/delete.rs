@@ -15,7 +15,7 @@ impl Task<'_> {
     pub(super) fn delete(&self) -> Result<Done, String> {
         let mut paths: Vec<String> =
             self.args.words.iter().map(|word| self.resolve(word)).collect::<Result<_, _>>()?;
-        paths.sort_unstable();
+        tau_core::order::sort(&mut paths, Ord::cmp);
         paths.dedup();
         if !self.args.yes {
             if !std::io::stdin().is_terminal() {

@@ -267,7 +267,8 @@ fn tips(source: &Source) -> (usize, Vec<Tip>) {
     let mut ends: Vec<Slot> =
         tree.slots().filter(|slot| Some(*slot) == leaf || !parents.contains(tree.id(*slot))).collect();
     let count = ends.len();
-    ends.sort_by_key(|slot| std::cmp::Reverse((Some(*slot) == leaf, *slot)));
+    let rank = |slot: Slot| (Some(slot) == leaf, slot);
+    tau_core::order::sort(&mut ends, |a, b| rank(*b).cmp(&rank(*a)));
     ends.truncate(BRANCHES);
     let tip = |slot: Slot| {
         let path = source.tree().path(Some(slot));

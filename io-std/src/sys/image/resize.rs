@@ -87,7 +87,7 @@ fn encode(image: &Picture, limits: &ImageLimits) -> Result<Option<(Vec<u8>, &'st
     let png = image.png()?;
     let jpeg = image.jpeg(limits.jpeg_quality)?;
     let mut candidates = [(png, "image/png"), (jpeg, "image/jpeg")];
-    candidates.sort_by_key(|(bytes, _)| bytes.len());
+    tau_core::order::sort(&mut candidates, |a, b| a.0.len().cmp(&b.0.len()));
     if let Some(found) = candidates.into_iter().find(|(bytes, _)| fits(bytes)) {
         return Ok(Some(found));
     }
