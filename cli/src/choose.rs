@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tau_core::model::catalog::Entry;
-use tau_core::model::resolve::{Choice, Query, resolve};
+use tau_core::model::resolve::{Choice, Query, named_in_full, resolve};
 use tau_core::model::scope::{Scope, scope};
 use tau_core::model::select::{Recorded, Wishes, select};
 use tau_core::model::{Model, ThinkingLevel};
@@ -48,7 +48,6 @@ pub fn choose(
     if args.provider.is_some() && args.model.is_none() {
         return Err("--provider needs --model, which names the model of that provider".into());
     }
-    let pool = access.catalog.entries();
     let usable = |provider: &str| access.usable(provider);
     let query = Query {
         provider: args.provider.as_deref(),
@@ -56,7 +55,15 @@ pub fn choose(
         thinking: args.thinking,
         inline_key: args.api_key.is_some(),
     };
-    let named = resolve(&pool, &usable, &query).map_err(|refusal| refusal.to_string())?;
+    // A model that is named in full costs no look at all the others.
+    let (pool, named) = match named_in_full(&access.catalog, &usable, &query) {
+        Some(entry) => (vec![entry], Some(Choice::exactly(0))),
+        None => {
+            let pool = access.catalog.entries();
+            let named = resolve(&pool, &usable, &query).map_err(|refusal| refusal.to_string())?;
+            (pool, named)
+        }
+    };
     let recorded = recorded(session);
     // A conversation goes on with its own model; patterns of the command line are looked at anyway.
     let scope = match recorded {

@@ -1,57 +1,64 @@
 //! `--list-models`: the models that can be used, as a table (spec 40 §3.7).
 
-use tau_core::model::Model;
+use tau_core::model::catalog::Entry;
+use tau_core::model::select::once_per_provider;
+use tau_core::provider::demo;
 
 use crate::args::ListModels;
 use crate::config::Access;
 use crate::table::columns;
 
-const TITLES: [&str; 6] = ["provider", "model", "context", "max-out", "thinking", "images"];
+const TITLES: [&str; 7] = ["provider", "model", "context", "max-out", "thinking", "images", "price"];
 
-/// The table, or one line when there is nothing to show.
+/// Stands for a price that is not known, or that nobody pays per token.
+const NO_PRICE: &str = "-";
+
+/// The table, or one line when there is nothing to show. Prices are USD per million tokens of input and output; when
+/// none is known there is no such column.
 #[must_use]
 pub fn table(access: &Access, wanted: &ListModels) -> String {
-    let entries = access.catalog.entries();
-    let mut usable: Vec<(&str, bool)> = Vec::new();
-    let mut is_usable = |provider| match usable.iter().find(|(name, _)| *name == provider) {
-        Some((_, known)) => *known,
-        None => {
-            let known = access.usable(provider);
-            usable.push((provider, known));
-            known
-        }
-    };
-    let mut models: Vec<Model> =
-        entries.iter().filter(|entry| is_usable(entry.provider)).map(|entry| entry.model()).collect();
+    let usable = |provider: &str| access.usable(provider);
+    let mut is_usable = once_per_provider(&usable);
+    let mut models = access.catalog.entries();
+    models.retain(|entry| is_usable(entry.provider));
     // The demo is no model to work with; it is shown when there is nothing else.
-    if models.iter().any(|model| model.api != "demo") {
-        models.retain(|model| model.api != "demo");
+    if models.iter().any(|entry| entry.provider != demo::API) {
+        models.retain(|entry| entry.provider != demo::API);
     }
     if models.is_empty() {
         return "no model can be used: no provider has credentials\n".into();
     }
     if let ListModels::Search(search) = wanted {
-        models.retain(|model| fits(search, &format!("{} {}", model.provider, model.id)));
+        models.retain(|entry| fits(search, &format!("{} {}", entry.provider, entry.id)));
         if models.is_empty() {
             return format!("no model matches \"{search}\"\n");
         }
     }
-    models.sort_by(|a, b| (&a.provider, &a.id).cmp(&(&b.provider, &b.id)));
+    models.sort_by_key(|entry| (entry.provider, entry.id));
     let titles = TITLES.map(str::to_owned).to_vec();
-    let rows: Vec<Vec<String>> = std::iter::once(titles).chain(models.iter().map(row)).collect();
+    let mut rows: Vec<Vec<String>> = std::iter::once(titles).chain(models.iter().map(row)).collect();
+    if rows.iter().skip(1).all(|row| row.last().is_some_and(|price| price == NO_PRICE)) {
+        rows.iter_mut().for_each(|row| row.truncate(TITLES.len() - 1));
+    }
     columns(&rows, true)
 }
 
-fn row(model: &Model) -> Vec<String> {
+fn row(entry: &Entry<'_>) -> Vec<String> {
+    let facts = entry.facts();
     let yes = |flag: bool| if flag { "yes" } else { "no" }.to_owned();
     vec![
-        model.provider.clone(),
-        model.id.clone(),
-        tokens(model.context_window),
-        tokens(model.max_tokens),
-        yes(model.reasoning),
-        yes(model.image_input),
+        entry.provider.to_owned(),
+        entry.id.to_owned(),
+        tokens(facts.context_window),
+        tokens(facts.max_tokens),
+        yes(facts.reasoning),
+        yes(facts.image_input),
+        price(facts.input, facts.output),
     ]
+}
+
+fn price(input: f64, output: f64) -> String {
+    if input == 0.0 && output == 0.0 { NO_PRICE.into() } else { format!("${input}/${output}") }
 }
 
 /// `100K`, `4.1K`, `1M`; small numbers as they are.
@@ -84,6 +91,11 @@ mod tests {
     fn counts_are_short() {
         let shown: Vec<String> = [999, 1000, 4096, 8192, 200_000, 1_048_576].map(tokens).into();
         assert_eq!(shown, ["999", "1K", "4.1K", "8.2K", "200K", "1M"]);
+    }
+
+    #[test]
+    fn prices_are_short() {
+        assert_eq!([price(5.0, 25.0), price(0.25, 2.0), price(0.0, 0.0)], ["$5/$25", "$0.25/$2", "-"]);
     }
 
     #[test]

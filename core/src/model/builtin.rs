@@ -1,15 +1,31 @@
 //! The built-in models, read in place: nothing is parsed before a model is asked for.
 //!
-//! `builtin.tsv` holds one block per provider, in registration order. A block begins with
-//! `>id ⇥ name ⇥ base URL ⇥ shared fields`; each further line is a model: `id ⇥ name ⇥ own fields`. Fields are
-//! those of `models.json` entries; an own field replaces the shared one, `null` removes it.
+//! The tables in `builtin/` are made from a catalogue by the test `catalogue` of `tests/`, which also tells how:
+//!
+//! | file | line |
+//! |---|---|
+//! | `providers.tsv` | `id ⇥ name ⇥ base URL ⇥ bytes of its models`, in registration order |
+//! | `models.tsv` | `id ⇥ name ⇥ shape limits cost`: the models of all providers one after the other; the numbers are lines of the files below |
+//! | `shapes.txt` | flags (`r` thinks, `t` takes text, `i` takes images, in this order, or `-` for none), then lines of `parts.jsonl` |
+//! | `parts.jsonl` | a JSON object with some fields of a model |
+//! | `limits.txt` | context window and output ceiling in tokens |
+//! | `costs.txt` | prices of input, output, cache reads and writes; then for each tier `\|`, its threshold and prices |
+//!
+//! In the last four the lines that are used most come first, so that a line is found by counting.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::json::{Map, Value};
 
-const TABLE: &str = include_str!("builtin.tsv");
+const PROVIDERS: &str = include_str!("builtin/providers.tsv");
+const MODELS: &str = include_str!("builtin/models.tsv");
+const SHAPES: &str = include_str!("builtin/shapes.txt");
+const PARTS: &str = include_str!("builtin/parts.jsonl");
+const LIMITS: &str = include_str!("builtin/limits.txt");
+const COSTS: &str = include_str!("builtin/costs.txt");
+
+const RATES: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
 
 /// A provider of the table.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +36,6 @@ pub struct Section {
     pub name: &'static str,
     /// Address of the provider; empty = only its models have one.
     pub base_url: &'static str,
-    shared: &'static str,
     lines: &'static str,
 }
 
@@ -31,26 +46,39 @@ pub struct Line {
     pub id: &'static str,
     /// Name for people.
     pub name: &'static str,
-    fields: &'static str,
+    pub(super) codes: Codes,
+}
+
+/// Where the fields of a model are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Codes(&'static str);
+
+/// What lists show of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Context window in tokens.
+    pub context_window: u64,
+    /// Output ceiling in tokens.
+    pub max_tokens: u64,
+    /// Whether it can think.
+    pub reasoning: bool,
+    /// Whether it takes images.
+    pub image_input: bool,
+    /// USD per million tokens of fresh input.
+    pub input: f64,
+    /// USD per million tokens of output.
+    pub output: f64,
 }
 
 /// All providers, in registration order.
 pub fn sections() -> impl Iterator<Item = Section> {
-    let mut rest = TABLE;
-    core::iter::from_fn(move || {
-        let block = rest.strip_prefix('>')?;
-        let end = block.find("\n>").map_or(block.len(), |at| at + 1);
-        let (block, after) = block.split_at(end);
+    let mut rest = MODELS;
+    PROVIDERS.lines().filter_map(move |line| {
+        let mut cells = line.split('\t');
+        let (id, name, base_url) = (cells.next()?, cells.next()?, cells.next()?);
+        let (lines, after) = rest.split_at_checked(cells.next()?.parse().ok()?)?;
         rest = after;
-        let (head, lines) = block.split_once('\n')?;
-        let mut cells = head.split('\t');
-        Some(Section {
-            id: cells.next()?,
-            name: cells.next()?,
-            base_url: cells.next()?,
-            shared: cells.next()?,
-            lines,
-        })
+        Some(Section { id, name, base_url, lines })
     })
 }
 
@@ -63,38 +91,110 @@ pub fn section(id: &str) -> Option<Section> {
 impl Section {
     /// Its models, in order.
     pub fn lines(self) -> impl Iterator<Item = Line> {
-        self.lines.lines().filter_map(|line| {
-            let mut cells = line.split('\t');
-            Some(Line { id: cells.next()?, name: cells.next()?, fields: cells.next()? })
+        let mut rest = self.lines;
+        core::iter::from_fn(move || {
+            let (line, after) = rest.split_at_checked(memchr::memchr(b'\n', rest.as_bytes())?)?;
+            rest = after.get(1..)?;
+            let (id, line) = line.split_once('\t')?;
+            let (name, codes) = line.split_once('\t')?;
+            Some(Line { id, name, codes: Codes(codes) })
         })
     }
 
-    /// A model as an entry of `models.json` would describe it, with `provider`.
+    /// A model by its id.
     #[must_use]
-    pub fn record(self, line: Line) -> Map<String, Value> {
-        let mut record = Map::new();
-        record.insert("id".to_string(), Value::from(line.id));
-        record.insert("name".to_string(), Value::from(line.name));
-        record.insert("provider".to_string(), Value::from(self.id));
-        for fields in [self.shared, line.fields] {
-            // The table is ours, and a test reads all of it.
-            let fields: Map<String, Value> = serde_json::from_str(fields).unwrap_or_default();
-            for (key, value) in fields {
-                if value.is_null() {
-                    record.shift_remove(&key);
-                } else {
-                    record.insert(key, value);
-                }
-            }
-        }
-        record
+    pub fn line(self, id: &str) -> Option<Line> {
+        self.lines().find(|line| line.id == id)
     }
 
     /// All its models as records.
     #[must_use]
     pub fn records(self) -> Vec<Map<String, Value>> {
-        self.lines().map(|line| self.record(line)).collect()
+        self.lines().map(|line| line.record(self.id)).collect()
     }
+}
+
+impl Line {
+    /// The model as an entry of `models.json` would describe it, with `provider`.
+    #[must_use]
+    pub fn record(self, provider: &str) -> Map<String, Value> {
+        self.codes.record(provider, self.id, self.name)
+    }
+}
+
+impl Codes {
+    /// Flags, references to parts, limits, cost.
+    fn fields(self) -> Option<(&'static str, &'static str, &'static str, &'static str)> {
+        let mut codes = self.0.split(' ');
+        let mut field = |table| nth(table, codes.next()?);
+        let (shape, limits, cost) = (field(SHAPES)?, field(LIMITS)?, field(COSTS)?);
+        let (flags, parts) = shape.split_once(' ').unwrap_or((shape, ""));
+        Some((flags, parts, limits, cost))
+    }
+
+    pub(super) fn facts(self) -> Facts {
+        let Some((flags, _, limits, cost)) = self.fields() else { return Facts::default() };
+        let (context, output) = limits.split_once(' ').unwrap_or_default();
+        let mut rates = cost.split([' ', '|']).map(|rate| rate.parse().unwrap_or_default());
+        Facts {
+            context_window: context.parse().unwrap_or_default(),
+            max_tokens: output.parse().unwrap_or_default(),
+            reasoning: flags.contains('r'),
+            image_input: flags.contains('i'),
+            input: rates.next().unwrap_or_default(),
+            output: rates.next().unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn record(self, provider: &str, id: &str, name: &str) -> Map<String, Value> {
+        let mut record = Map::new();
+        let mut put = |key: &str, value: Value| record.insert(key.to_string(), value);
+        put("id", Value::from(id));
+        put("name", Value::from(name));
+        put("provider", Value::from(provider));
+        // The tables are ours, and a test reads all of them.
+        let Some((flags, parts, limits, cost)) = self.fields() else { return record };
+        let (context, output) = limits.split_once(' ').unwrap_or_default();
+        put("reasoning", Value::Bool(flags.contains('r')));
+        let kinds = [('t', "text"), ('i', "image")].into_iter().filter(|(flag, _)| flags.contains(*flag));
+        put("input", kinds.map(|(_, kind)| Value::from(kind)).collect());
+        put("cost", costs(cost));
+        put("contextWindow", number(context));
+        put("maxTokens", number(output));
+        for part in parts.split(' ').filter_map(|part| nth(PARTS, part)) {
+            let fields: Map<String, Value> = serde_json::from_str(part).unwrap_or_default();
+            record.extend(fields);
+        }
+        record
+    }
+}
+
+/// The line with a number, counted from 0.
+fn nth(table: &'static str, number: &str) -> Option<&'static str> {
+    let mut rest = table;
+    for _ in 0..number.parse::<usize>().ok()? {
+        rest = rest.get(memchr::memchr(b'\n', rest.as_bytes())? + 1..)?;
+    }
+    rest.get(..memchr::memchr(b'\n', rest.as_bytes())?)
+}
+
+fn costs(line: &str) -> Value {
+    let mut groups = line.split('|');
+    let fields = |keys: &[&str], group: &str| -> Map<String, Value> {
+        let numbers = group.split(' ').map(number);
+        keys.iter().map(ToString::to_string).zip(numbers).collect()
+    };
+    let mut cost = fields(&RATES, groups.next().unwrap_or_default());
+    let tier = |group| Value::Object(fields(&["inputTokensAbove", "input", "output", "cacheRead", "cacheWrite"], group));
+    let tiers: Vec<Value> = groups.map(tier).collect();
+    if !tiers.is_empty() {
+        cost.insert("tiers".to_string(), Value::Array(tiers));
+    }
+    Value::Object(cost)
+}
+
+fn number(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -106,30 +206,42 @@ mod tests {
     fn every_line_is_a_usable_model() {
         let mut count = 0;
         for section in sections() {
-            assert!(serde_json::from_str::<Map<String, Value>>(section.shared).is_ok(), "{}", section.id);
             for line in section.lines() {
-                assert!(serde_json::from_str::<Map<String, Value>>(line.fields).is_ok(), "{}", line.id);
-                let model = record::to_model(&section.record(line));
+                assert!(line.codes.fields().is_some(), "{}", line.id);
+                let model = record::to_model(&line.record(section.id));
+                let is_demo = model.api == "demo";
+                // A few models have no limits known, and Azure's address comes from the environment.
+                assert!(!model.api.is_empty() && model.text_input, "{}", line.id);
                 assert!(
-                    !model.api.is_empty() && model.context_window > 0 && model.max_tokens > 0,
+                    is_demo || section.id == "azure" || model.base_url.starts_with("https://"),
                     "{}",
                     line.id
                 );
-                assert!(model.api == "demo" || model.base_url.starts_with("https://"), "{}", line.id);
+                let facts = line.codes.facts();
+                assert_eq!((facts.context_window, facts.max_tokens), (model.context_window, model.max_tokens));
+                assert_eq!((facts.reasoning, facts.image_input), (model.reasoning, model.image_input));
+                assert_eq!((facts.input, facts.output), (model.rates.input, model.rates.output));
                 count += 1;
             }
         }
-        assert_eq!(count, TABLE.lines().filter(|line| !line.starts_with('>')).count());
+        assert_eq!(count, MODELS.lines().count());
         assert!(section("anthropic").is_some() && section("demo").is_some() && section("nope").is_none());
     }
 
     #[test]
-    fn own_fields_replace_and_remove_shared_ones() {
-        let section = Section { id: "p", name: "P", base_url: "", shared: r#"{"a":1,"b":2}"#, lines: "" };
-        let line = Line { id: "m", name: "M", fields: r#"{"a":3,"b":null}"# };
-        assert_eq!(
-            Value::Object(section.record(line)).to_string(),
-            r#"{"id":"m","name":"M","provider":"p","a":3}"#
-        );
+    fn a_model_has_the_fields_of_its_lines() {
+        let line = section("google").and_then(|google| google.line("gemini-2.5-pro")).unwrap();
+        let record = line.record("google");
+        assert_eq!(record["provider"], "google");
+        assert_eq!(record["api"], "google-generative-ai");
+        assert_eq!(record["input"], serde_json::json!(["text", "image"]));
+        assert_eq!(record["cost"]["tiers"][0]["inputTokensAbove"], 200_000);
+    }
+
+    /// What the catalogue may add to the program.
+    #[test]
+    fn the_tables_are_small() {
+        let bytes: usize = [PROVIDERS, MODELS, SHAPES, PARTS, LIMITS, COSTS].iter().map(|table| table.len()).sum();
+        assert!(bytes < 140_000, "{bytes}");
     }
 }

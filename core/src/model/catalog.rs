@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::Model;
-use super::builtin::{self, Line, Section};
+use super::builtin::{self, Codes, Facts, Line};
 use super::config::{self, BaseProvider, ProviderConfig};
 use super::record::{self, Record};
 use crate::json::Value;
@@ -31,7 +31,7 @@ pub struct Entry<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum Source<'a> {
-    Table(Section, Line),
+    Table(Codes),
     Record(&'a Record),
     Name,
 }
@@ -88,44 +88,52 @@ impl Catalog {
         let mut entries = Vec::new();
         for section in builtin::sections() {
             match self.configured(section.id) {
-                Some(provider) => push_records(&mut entries, provider),
-                None => entries.extend(section.lines().map(|line| Entry {
-                    provider: section.id,
-                    id: line.id,
-                    name: line.name,
-                    source: Source::Table(section, line),
-                })),
+                Some(provider) => entries.extend(records(provider)),
+                None => entries.extend(section.lines().map(|line| table_entry(section.id, line))),
             }
         }
-        let new = self.configured.iter().filter(|provider| builtin::section(&provider.id).is_none());
-        new.for_each(|provider| push_records(&mut entries, provider));
+        entries.extend(self.new_ones().flat_map(records));
         entries
+    }
+
+    /// Ids of all providers that have models: built-in ones, then those of `models.json`.
+    pub fn providers(&self) -> impl Iterator<Item = &str> {
+        let built_in = builtin::sections().map(|section| section.id);
+        built_in.chain(self.new_ones().map(|provider| provider.id.as_str()))
+    }
+
+    fn new_ones(&self) -> impl Iterator<Item = &ProviderConfig> {
+        self.configured.iter().filter(|provider| builtin::section(&provider.id).is_none())
+    }
+
+    /// An entry by exact provider and id. Looks at nothing else.
+    #[must_use]
+    pub fn entry(&self, provider: &str, id: &str) -> Option<Entry<'_>> {
+        if let Some(configured) = self.configured(provider) {
+            return records(configured).find(|entry| entry.id == id);
+        }
+        let section = builtin::section(provider)?;
+        section.line(id).map(|line| table_entry(section.id, line))
     }
 
     /// A model by exact provider and id.
     #[must_use]
     pub fn find(&self, provider: &str, id: &str) -> Option<Model> {
-        if let Some(configured) = self.configured(provider) {
-            let chat = configured.models.iter().filter(|model| is_chat(model));
-            let found = chat.rev().find(|model| model.get("id").is_some_and(|own| own == id));
-            return found.map(record::to_model);
-        }
-        let section = builtin::section(provider)?;
-        let line = section.lines().find(|line| line.id == id)?;
-        Some(record::to_model(&section.record(line)))
+        self.entry(provider, id).map(|entry| entry.model())
     }
 }
 
-fn push_records<'a>(entries: &mut Vec<Entry<'a>>, provider: &'a ProviderConfig) {
-    for model in provider.models.iter().filter(|model| is_chat(model)) {
+const fn table_entry(provider: &'static str, line: Line) -> Entry<'static> {
+    Entry { provider, id: line.id, name: line.name, source: Source::Table(line.codes) }
+}
+
+/// The chat models of a provider of `models.json`.
+fn records(provider: &ProviderConfig) -> impl Iterator<Item = Entry<'_>> {
+    let chat = provider.models.iter().filter(|model| is_chat(model));
+    chat.map(|model| {
         let text = |key: &str| model.get(key).and_then(Value::as_str).unwrap_or_default();
-        entries.push(Entry {
-            provider: &provider.id,
-            id: text("id"),
-            name: text("name"),
-            source: Source::Record(model),
-        });
-    }
+        Entry { provider: &provider.id, id: text("id"), name: text("name"), source: Source::Record(model) }
+    })
 }
 
 fn is_chat(model: &Record) -> bool {
@@ -143,7 +151,7 @@ impl<'a> Entry<'a> {
     #[must_use]
     pub fn model(&self) -> Model {
         match self.source {
-            Source::Table(section, line) => record::to_model(&section.record(line)),
+            Source::Table(codes) => record::to_model(&codes.record(self.provider, self.id, self.name)),
             Source::Record(record) => record::to_model(record),
             Source::Name => Model {
                 id: self.id.to_string(),
@@ -151,6 +159,27 @@ impl<'a> Entry<'a> {
                 provider: self.provider.to_string(),
                 ..Model::default()
             },
+        }
+    }
+}
+
+impl Entry<'_> {
+    /// What lists show of the model; without making all of it.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        match self.source {
+            Source::Table(codes) => codes.facts(),
+            Source::Record(_) | Source::Name => {
+                let model = self.model();
+                Facts {
+                    context_window: model.context_window,
+                    max_tokens: model.max_tokens,
+                    reasoning: model.reasoning,
+                    image_input: model.image_input,
+                    input: model.rates.input,
+                    output: model.rates.output,
+                }
+            }
         }
     }
 }

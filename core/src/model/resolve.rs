@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::catalog::Entry;
+use super::catalog::{Catalog, Entry};
 use super::collate::compare;
 use super::{Model, ThinkingLevel};
 
@@ -123,6 +123,12 @@ impl Choice {
         Self { index, custom_id: None, force_reasoning: false, level }
     }
 
+    /// The model at an index, as it is.
+    #[must_use]
+    pub const fn exactly(index: usize) -> Self {
+        Self::plain(index, None)
+    }
+
     /// The model; `None` only for a pool it was not chosen from.
     #[must_use]
     pub fn model(&self, pool: &[Entry<'_>]) -> Option<Model> {
@@ -162,6 +168,26 @@ pub fn resolve(
     }
 }
 
+/// The model that a query names in full, `provider/id`, letter by letter: what [`resolve`] would find, without
+/// looking at all models. `None` says nothing.
+#[must_use]
+pub fn named_in_full<'a>(
+    catalog: &'a Catalog,
+    usable: &dyn Fn(&str) -> bool,
+    query: &Query<'_>,
+) -> Option<Entry<'a>> {
+    let text = query.model?.trim();
+    let prefixed = catalog.providers().filter_map(|provider| Some((provider, after_provider(text, provider)?)));
+    let (provider, id) = match (query.provider.map(str::trim), prefixed.max_by_key(|(id, _)| id.len())) {
+        (None, Some(found)) => found,
+        (Some(provider), None) => (provider, text),
+        _ => return None,
+    };
+    // Another provider may have a model of that whole name, and credentials.
+    let is_clear = query.provider.is_some() || query.inline_key || usable(provider);
+    catalog.entry(provider, id).filter(|_| is_clear)
+}
+
 /// Resolves a reference that must be exact: an id, or `provider/id` (as in `/model`). No suffix, no parts of names.
 #[must_use]
 pub fn resolve_exact(pool: &[Entry<'_>], usable: &dyn Fn(&str) -> bool, text: &str) -> Option<usize> {
@@ -172,7 +198,7 @@ pub fn resolve_exact(pool: &[Entry<'_>], usable: &dyn Fn(&str) -> bool, text: &s
 
 fn of_provider(pool: &[Entry<'_>], name: &str) -> Result<Vec<usize>, Refusal> {
     let wanted = name.trim();
-    let matches = |entry: &Entry<'_>| entry.provider.trim().to_lowercase() == wanted.to_lowercase();
+    let matches = |entry: &Entry<'_>| same_letters(entry.provider.trim(), wanted);
     let found: Vec<usize> =
         pool.iter().enumerate().filter(|(_, entry)| matches(entry)).map(|(index, _)| index).collect();
     if !found.is_empty() {
@@ -325,9 +351,8 @@ impl<'a> Search<'a> {
     }
 
     fn with_id(&self, id: &str, provider: Option<&str>) -> Vec<usize> {
-        let id = id.to_lowercase();
         let fits = |entry: &Entry<'_>| {
-            provider.is_none_or(|provider| entry.provider == provider) && entry.id.to_lowercase() == id
+            provider.is_none_or(|provider| entry.provider == provider) && same_letters(entry.id, id)
         };
         self.entries().filter(|(_, entry)| fits(entry)).map(|(index, _)| index).collect()
     }
@@ -437,6 +462,14 @@ fn shared(wanted: &[String], name: &str) -> usize {
 pub(super) fn split_level(text: &str) -> Option<(&str, ThinkingLevel)> {
     let (rest, level) = text.rsplit_once(':')?;
     Some((rest, ThinkingLevel::parse(level)?))
+}
+
+/// Equal, case aside.
+fn same_letters(a: &str, b: &str) -> bool {
+    if a.is_ascii() && b.is_ascii() {
+        return a.eq_ignore_ascii_case(b);
+    }
+    a.to_lowercase() == b.to_lowercase()
 }
 
 fn after_provider<'t>(text: &'t str, provider: &str) -> Option<&'t str> {

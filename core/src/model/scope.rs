@@ -8,7 +8,7 @@ use core::fmt;
 use super::catalog::Entry;
 use super::pattern;
 use super::resolve::{Found, Search, Suffix, full_name, split_level};
-use super::select::Scoped;
+use super::select::{Scoped, once_per_provider};
 
 /// What patterns name.
 #[derive(Clone, Debug, Default)]
@@ -76,9 +76,10 @@ pub fn scope<'p>(
     usable: &dyn Fn(&str) -> bool,
     patterns: impl IntoIterator<Item = &'p str>,
 ) -> Scope {
-    let can_be_used =
-        |entry: &Entry<'_>| entry.provider != crate::provider::demo::API && usable(entry.provider);
-    let entries = pool.iter().enumerate().filter(|(_, entry)| can_be_used(entry));
+    let mut usable = once_per_provider(usable);
+    let entries = pool.iter().enumerate();
+    let entries =
+        entries.filter(|(_, entry)| entry.provider != crate::provider::demo::API && usable(entry.provider));
     let allowed: Vec<usize> = entries.map(|(index, _)| index).collect();
     let mut scope = Scope::default();
     for pattern in patterns {

@@ -60,6 +60,11 @@ pub fn default_model(provider: &str) -> Option<&'static str> {
     DEFAULTS.iter().find(|(id, _)| *id == provider).map(|(_, model)| *model)
 }
 
+/// Provider and default model, in the order of the search for the first usable one.
+pub fn defaults() -> impl Iterator<Item = (&'static str, &'static str)> {
+    DEFAULTS.iter().copied()
+}
+
 /// What a resumed session recorded. Only sessions with messages have a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded<'a> {
@@ -136,6 +141,15 @@ fn stored_level(pool: &[Entry<'_>], choice: &Choice, wishes: &Wishes<'_>) -> Opt
     }
 }
 
+/// Asks once for all models of a provider: they stand together in lists.
+pub fn once_per_provider<'a>(usable: &'a dyn Fn(&str) -> bool) -> impl FnMut(&'a str) -> bool {
+    let mut last: Option<(&'a str, bool)> = None;
+    move |provider| match last {
+        Some((known, answer)) if known == provider => answer,
+        _ => last.insert((provider, usable(provider))).1,
+    }
+}
+
 type Picked = Option<(Choice, Option<ThinkingLevel>)>;
 
 fn automatic(
@@ -168,8 +182,11 @@ fn automatic(
     let has_credentials = |index: &usize| pool.get(*index).is_some_and(|entry| usable(entry.provider));
     let index = saved
         .filter(has_credentials)
-        .or_else(|| DEFAULTS.iter().filter_map(|(p, id)| find(p, id)).find(has_credentials))
-        .or_else(|| pool.iter().position(|entry| entry.provider != "demo" && usable(entry.provider)));
+        .or_else(|| defaults().filter(|(provider, _)| usable(provider)).find_map(|(p, id)| find(p, id)))
+        .or_else(|| {
+            let mut usable = once_per_provider(usable);
+            pool.iter().position(|entry| entry.provider != "demo" && usable(entry.provider))
+        });
     match index {
         Some(index) => (plain(index, None), warning),
         None => (None, warning),

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use tau_core::auth::file::AuthFile;
 use tau_core::auth::resolve::{self, Commands, Facts, FaultKind, Step, Stored};
 use tau_core::auth::value::{self, ConfigValue, Unresolved};
+use tau_core::model::Model;
 use tau_core::model::catalog::Catalog;
 use tau_tests::compare::same;
 
@@ -137,8 +138,9 @@ impl Question<'_> {
     }
 }
 
-/// `apiKey`, `baseUrl`, `headers`, `env` of the answer; header names in lower case.
-fn answer(step: &Step) -> Value {
+/// `apiKey`, `baseUrl`, `headers`, `env` of the answer; header names in lower case. The headers of the model's own
+/// record lie below those of the credentials, as in a request.
+fn answer(step: &Step, model: Option<&Model>) -> Value {
     let resolved = match step {
         Step::Ready(resolved) => resolved,
         Step::Failed(fault) if fault.kind == FaultKind::Unresolved => return json!({ "error": "auth" }),
@@ -151,9 +153,10 @@ fn answer(step: &Step) -> Value {
     if let Some(url) = &resolved.credential.base_url {
         auth.insert("baseUrl".to_owned(), json!(url));
     }
-    let headers = &resolved.credential.headers;
-    if !headers.is_empty() {
-        let pairs = headers.iter().map(|(name, value)| (name.to_lowercase(), json!(value)));
+    let of_model = model.into_iter().flat_map(|model| &model.headers);
+    let mut headers = of_model.chain(&resolved.credential.headers).peekable();
+    if headers.peek().is_some() {
+        let pairs = headers.map(|(name, value)| (name.to_lowercase(), json!(value)));
         auth.insert("headers".to_owned(), Value::Object(pairs.collect()));
     }
     if let Some(url) = &resolved.credential.base_url {
@@ -192,7 +195,8 @@ pub fn precedence(_: &Value, case: &Value) -> Result<(), String> {
         catalog: &catalog,
     };
     let (step, usable) = question.ask();
-    same(&expected_answer(&case["expected"]["auth"]), &answer(&step))?;
+    let model = question.model.and_then(|id| catalog.find(provider, id));
+    same(&expected_answer(&case["expected"]["auth"]), &answer(&step, model.as_ref()))?;
     same(&case["expected"]["available"], &json!(usable))
 }
 
@@ -218,5 +222,5 @@ pub fn resolve_one(_: &Value, case: &Value) -> Result<(), String> {
     } else {
         Value::Null
     };
-    same(&wanted, &answer(&step))
+    same(&wanted, &answer(&step, None))
 }

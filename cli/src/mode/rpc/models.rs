@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tau_core::input::Command;
 use tau_core::json::Writer;
+use tau_core::model::select::once_per_provider;
 use tau_core::model::{Model, ThinkingLevel};
 use tau_core::provider::demo;
 
@@ -119,8 +120,9 @@ impl Rpc {
         let access = &mut self.workshop.access;
         access.refresh();
         let entries = access.catalog.entries();
-        let usable =
-            entries.iter().filter(|entry| entry.provider != demo::API && access.usable(entry.provider));
+        let usable = |provider: &str| access.usable(provider);
+        let mut usable = once_per_provider(&usable);
+        let usable = entries.iter().filter(|entry| entry.provider != demo::API && usable(entry.provider));
         usable.map(|entry| entry.model()).collect()
     }
 
