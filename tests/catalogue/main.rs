@@ -63,7 +63,12 @@ fn read_provider(id: String, provider: &Value) -> Provider {
         record.extend(model.as_object().expect("a model").clone());
         record
     };
-    Provider { name: text("name"), base_url: text("providerBaseUrl"), models: chat.map(complete).collect(), id }
+    Provider {
+        name: text("name"),
+        base_url: text("providerBaseUrl"),
+        models: chat.map(complete).collect(),
+        id,
+    }
 }
 
 /// What the program knows.
@@ -127,7 +132,10 @@ fn the_tables_are_those_of_the_catalogue() {
         fs::write(digests_file, digests(&reference)).expect("a writable folder");
         return;
     }
-    assert!(made == on_disk(), "the tables are not made from this catalogue; TAU_WRITE_CATALOGUE=1 makes them anew");
+    assert!(
+        made == on_disk(),
+        "the tables are not made from this catalogue; TAU_WRITE_CATALOGUE=1 makes them anew"
+    );
     for (wanted, found) in reference.iter().zip(built_in()) {
         assert_eq!(wanted.models.len(), found.models.len(), "{}", wanted.id);
         for (wanted, found) in wanted.models.iter().zip(&found.models) {
@@ -158,7 +166,8 @@ fn the_tables_made_from_what_they_hold_are_the_same() {
 #[test]
 fn every_provider_with_models_has_a_default_that_exists() {
     let catalog = Catalog::default();
-    for provider in built_in().iter().filter(|provider| !provider.models.is_empty() && provider.id != "demo") {
+    for provider in built_in().iter().filter(|provider| !provider.models.is_empty() && provider.id != "demo")
+    {
         let id = default_model(&provider.id).unwrap_or_else(|| panic!("{} has no default", provider.id));
         assert!(catalog.find(&provider.id, id).is_some(), "{}/{id}", provider.id);
     }

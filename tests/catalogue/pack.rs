@@ -54,8 +54,8 @@ pub(crate) fn pack(providers: &[Provider]) -> Files {
         let start = body.len();
         for model in models {
             let text = |key: &str| cell(model.record[key].as_str().expect("a text"));
-            let codes =
-                [shapes.line(&shape(model)), limits.line(&model.limits), costs.line(&model.cost)].map(|n| n.to_string());
+            let codes = [shapes.line(&shape(model)), limits.line(&model.limits), costs.line(&model.cost)]
+                .map(|n| n.to_string());
             let _ = writeln!(body, "{}\t{}\t{}", text("id"), text("name"), codes.join(" "));
         }
         let Provider { id, name, base_url, .. } = provider;
@@ -75,12 +75,9 @@ impl<'a> Pieces<'a> {
         let flag = |on: bool, flag: &'static str| if on { flag } else { "" };
         let input = record["input"].as_array().expect("a list");
         let takes = |kind: &str| input.iter().any(|own| own == kind);
-        let mut flags = [
-            flag(record["reasoning"] == true, "r"),
-            flag(takes("text"), "t"),
-            flag(takes("image"), "i"),
-        ]
-        .concat();
+        let mut flags =
+            [flag(record["reasoning"] == true, "r"), flag(takes("text"), "t"), flag(takes("image"), "i")]
+                .concat();
         if flags.is_empty() {
             flags.push('-');
         }

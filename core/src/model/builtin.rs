@@ -185,7 +185,9 @@ fn costs(line: &str) -> Value {
         keys.iter().map(ToString::to_string).zip(numbers).collect()
     };
     let mut cost = fields(&RATES, groups.next().unwrap_or_default());
-    let tier = |group| Value::Object(fields(&["inputTokensAbove", "input", "output", "cacheRead", "cacheWrite"], group));
+    let tier = |group| {
+        Value::Object(fields(&["inputTokensAbove", "input", "output", "cacheRead", "cacheWrite"], group))
+    };
     let tiers: Vec<Value> = groups.map(tier).collect();
     if !tiers.is_empty() {
         cost.insert("tiers".to_string(), Value::Array(tiers));
@@ -218,7 +220,10 @@ mod tests {
                     line.id
                 );
                 let facts = line.codes.facts();
-                assert_eq!((facts.context_window, facts.max_tokens), (model.context_window, model.max_tokens));
+                assert_eq!(
+                    (facts.context_window, facts.max_tokens),
+                    (model.context_window, model.max_tokens)
+                );
                 assert_eq!((facts.reasoning, facts.image_input), (model.reasoning, model.image_input));
                 assert_eq!((facts.input, facts.output), (model.rates.input, model.rates.output));
                 count += 1;
@@ -241,7 +246,8 @@ mod tests {
     /// What the catalogue may add to the program.
     #[test]
     fn the_tables_are_small() {
-        let bytes: usize = [PROVIDERS, MODELS, SHAPES, PARTS, LIMITS, COSTS].iter().map(|table| table.len()).sum();
+        let bytes: usize =
+            [PROVIDERS, MODELS, SHAPES, PARTS, LIMITS, COSTS].iter().map(|table| table.len()).sum();
         assert!(bytes < 140_000, "{bytes}");
     }
 }

@@ -177,7 +177,8 @@ pub fn named_in_full<'a>(
     query: &Query<'_>,
 ) -> Option<Entry<'a>> {
     let text = query.model?.trim();
-    let prefixed = catalog.providers().filter_map(|provider| Some((provider, after_provider(text, provider)?)));
+    let prefixed =
+        catalog.providers().filter_map(|provider| Some((provider, after_provider(text, provider)?)));
     let (provider, id) = match (query.provider.map(str::trim), prefixed.max_by_key(|(id, _)| id.len())) {
         (None, Some(found)) => found,
         (Some(provider), None) => (provider, text),
