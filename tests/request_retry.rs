@@ -29,6 +29,7 @@ struct World {
     requests: Vec<(Vec<u8>, String)>,
     http: Option<OpId>,
     secrets: u32,
+    cancels: u32,
     replies: Vec<Arc<AssistantMessage>>,
     events: Vec<&'static str>,
 }
@@ -60,6 +61,7 @@ impl World {
             requests: Vec::new(),
             http: None,
             secrets: 0,
+            cancels: 0,
             replies: Vec::new(),
             events: Vec::new(),
         };
@@ -89,7 +91,7 @@ impl World {
                 }
                 Output::Start { what, .. } => panic!("unexpected op {what:?}"),
                 Output::Event(event) => self.see(event),
-                Output::Cancel { .. } => {}
+                Output::Cancel { .. } => self.cancels += 1,
             }
         }
     }
@@ -171,6 +173,27 @@ fn the_same_request_goes_out_again_with_fresh_credentials() {
     assert_eq!(keys, ["Bearer key 1", "Bearer key 2", "Bearer key 3", "Bearer key 4"]);
     assert!(world.requests.iter().all(|(body, _)| *body == world.requests[0].0));
     assert!(world.hub.is_idle());
+}
+
+/// The status says enough: a refusal without end is neither read nor waited for.
+#[test]
+fn the_body_of_a_refusal_has_limits() {
+    let long = vec![b'x'; 40_000];
+    for (pieces, wait) in [(0, Some(5000)), (1, Some(5000)), (2, Some(0))] {
+        let mut world = World::new(0, 60_000);
+        world.reply(Reply::Head { status: 401, headers: Vec::new() });
+        for _ in 0..pieces {
+            world.reply(Reply::Chunk { stream: Stream::Body, bytes: long.clone() });
+        }
+        assert_eq!((world.wait(), world.replies.len(), world.cancels), (wait, 0, 0), "{pieces}");
+        world.pass(wait.unwrap());
+        assert_eq!(world.cancels, 1, "{pieces}");
+        let text = world.replies[0].error_message.clone().unwrap();
+        assert!(text.starts_with("401 ") && text.contains("tau auth"), "{text}");
+        // What still comes of it is nobody's.
+        world.reply(Reply::Failed(IoFault::new(FaultKind::Cancelled, "cancelled")));
+        assert_eq!(world.failure(), text);
+    }
 }
 
 #[test]

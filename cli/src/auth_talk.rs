@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tau_core::auth::oauth::{self, Answer, Ask, Hosts, Script, Step};
 use tau_core::input::Reply;
 use tau_core::json::Value;
-use tau_core::op::HttpRequest;
+use tau_core::op::{HttpRequest, host_of};
 use tau_io_std::http::Client;
 use tau_io_std::sys::clock::wall;
 use tau_io_std::sys::{CancelToken, env};
@@ -35,20 +35,25 @@ impl Talk {
         let deadline = Instant::now() + Duration::from_millis(oauth::REFRESH_LIMIT_MS);
         let mut script = Script::refresh(provider, entry, Hosts::new(&env::var), wall().0);
         let mut step = script.begin();
+        let mut host = String::new();
+        let refused = |host: &str, why: &str| refused(provider, host, why);
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let answer = match step {
                 Step::Done(entry) => return Ok(entry),
-                Step::Failed(why) => return Err(refused(provider, &why)),
+                Step::Failed(why) => return Err(refused(&host, &why)),
                 Step::Ask(_) if left.is_zero() => {
-                    return Err(refused(provider, "the service did not answer in time"));
+                    return Err(refused(&host, "the service did not answer in time"));
                 }
                 Step::Ask(Ask::Wait(ms)) => {
                     thread::sleep(Duration::from_millis(ms).min(left));
                     Answer::Done
                 }
-                Step::Ask(Ask::Http(request)) => self.exchange(request, deadline),
-                Step::Ask(_) => return Err(refused(provider, "it needs a person; sign in again")),
+                Step::Ask(Ask::Http(request)) => {
+                    host = host_of(&request.url);
+                    self.exchange(request, deadline)
+                }
+                Step::Ask(_) => return Err(refused(&host, "it needs a person")),
             };
             step = script.answer(wall().0, answer);
         }
@@ -82,8 +87,10 @@ impl Talk {
     }
 }
 
-fn refused(provider: &str, why: &str) -> String {
+fn refused(provider: &str, host: &str, why: &str) -> String {
+    let at = if host.is_empty() || why.contains(host) { String::new() } else { format!(" at {host}") };
     format!(
-        "The sign-in of {provider} could not be renewed: {why}; the stored one is unchanged, try again or sign in again"
+        "The sign-in of {provider} could not be renewed{at}: {why}; what is stored is unchanged. Try again, or sign in \
+         again with `tau auth login {provider}`"
     )
 }

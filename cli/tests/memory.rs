@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 use serde_json::json;
 use tau_tests::program::Sandbox;
-use tau_tests::server::{Reply, Server, openai};
+use tau_tests::server::{Part, Reply, Server, openai};
 
 const TAU: &str = env!("CARGO_BIN_EXE_tau");
 
@@ -48,6 +48,17 @@ fn memory_has_ceilings() {
     println!("10 MB of text: {text} kB");
     assert!(text <= base + 33 * MB, "10 MB of text: {text} kB, base {base} kB");
 
+    // A line of 100 MB is given up at 64 MiB.
+    let (place, server) = place([Reply::stream(vec![
+        Part::Bytes(b"data: \"".to_vec()),
+        Part::Repeat(vec![b'x'; 1000], 100_000),
+    ])]);
+    let (run, usage) = place.start(place.command(&["-p", "go"])).finish_measured();
+    let run = run.ended_with(1);
+    println!("100 MB of a line: {} kB", usage.peak_kb);
+    assert!(run.err.contains("larger than any answer") && run.err.contains(&server.url()), "{}", run.err);
+    assert!(usage.peak_kb <= base + 75 * MB, "100 MB of a line: {} kB, base {base} kB", usage.peak_kb);
+
     // Target P17: 6 MB, at most 12, for 200 MB of output: it does not grow with the output.
     let command = "head -c 200000000 /dev/zero | tr '\\0' 'a' | fold -w 99";
     let call = json!({"command": command});
@@ -56,7 +67,7 @@ fn memory_has_ceilings() {
     assert!(output <= base + 4 * MB, "200 MB of output: {output} kB, base {base} kB");
 
     // Target P16: 12 MB for 100 MB that end in a compaction: it does not grow with what was left behind.
-    let (place, _server) = place([openai::text("again")]);
+    let (place, _server) = self::place([openai::text("again")]);
     let session = compacted_session(&place, 100_000_000);
     let resumed = peak(&place, &["--session", &session, "-p", "go on"]);
     println!("resume of 100 MB, compacted: {resumed} kB");

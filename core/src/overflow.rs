@@ -1,6 +1,7 @@
 //! Replies that failed because the context did not fit, and replies cut for no good reason (spec 10 §6).
 
 use crate::message::{AssistantMessage, StopReason};
+use crate::provider::advice::words;
 use crate::retry::classify::TRANSIENT_STATUS;
 use crate::text::phrase::contains_any;
 
@@ -12,9 +13,7 @@ pub fn is_overflow(reply: &AssistantMessage, window: Option<u64>) -> bool {
     let read = u128::from(reply.usage.input) + u128::from(reply.usage.cache_read);
     let window = u128::from(window.unwrap_or_default());
     match reply.stop_reason {
-        StopReason::Error => {
-            reply.error_message.as_deref().is_some_and(|text| says_overflow(text, &reply.provider))
-        }
+        StopReason::Error => words(reply).is_some_and(|text| says_overflow(text, &reply.provider)),
         // The service took more than fits, without a word.
         StopReason::Stop => window > 0 && read > window,
         // The service cut the input to the window and had no room for an answer: 99 % of it is full.

@@ -324,8 +324,9 @@ impl Hub {
     }
 
     fn tick(&mut self) {
-        let overdue = self.summary.as_mut().and_then(|summary| summary.overdue(self.now.mono));
-        for op in self.wire.overdue(self.now.mono).into_iter().chain(overdue) {
+        let of_summary = self.summary.as_mut().and_then(|summary| summary.overdue(self.now, &mut self.rng));
+        let of_run = self.wire.overdue(self.now, &mut self.rng);
+        for op in of_run.into_iter().chain(of_summary) {
             self.ops.disown(op);
             self.ops.cancel(op);
         }

@@ -17,7 +17,8 @@ use crate::input::Reply;
 use crate::message::{AssistantMessage, Message, StopReason};
 use crate::model::{Model, ThinkingLevel};
 use crate::now::{Mono, Now};
-use crate::op::{Credential, Headers, HttpRequest, Op, Outcome, SecretOp};
+use crate::op::{Credential, Headers, HttpRequest, Op, Outcome, SecretOp, host_of};
+use crate::provider::advice::{Trouble, locate};
 use crate::provider::{self, BodyEnd, Decoder, Encoder, ModelRequest, RequestOptions, StreamEvent, error};
 use crate::retry::ceil;
 use crate::retry::request::{Failure, Limits, Next as Verdict, decide};
@@ -28,6 +29,8 @@ use crate::wire::http_head::retry_after_ms;
 const ERROR_BODY: usize = 64 * 1024;
 /// How long a complete reply waits for the end of its body, so that the connection can be used again, ms.
 const DRAIN_MS: u64 = 50;
+/// How long the body of a refusal is waited for, ms: the status alone says enough.
+const REFUSAL_MS: u64 = 5000;
 
 /// Encoder, conversion memory and the exchange under way.
 #[derive(Default)]
@@ -59,6 +62,10 @@ struct Exchange {
     aborted: bool,
     /// Not to be repeated in failures.
     secrets: Secrets,
+    /// Where the request went; empty until it did.
+    host: String,
+    /// What a failure would be.
+    trouble: Trouble,
 }
 
 enum Stage {
@@ -66,8 +73,8 @@ enum Stage {
     Secret { op: OpId },
     /// The head has not arrived.
     Sent { op: OpId },
-    /// The body of an error.
-    Refused { op: OpId, status: u16, headers: Headers, body: Vec<u8> },
+    /// The body of an error. It is not waited for any longer than `until`.
+    Refused { op: OpId, status: u16, headers: Headers, body: Vec<u8>, until: Mono },
     /// It failed and is sent again then.
     Waiting { until: Mono },
     /// The body of a reply.
@@ -133,6 +140,8 @@ impl Wire {
             retries: 0,
             aborted: false,
             secrets: Secrets::default(),
+            host: String::new(),
+            trouble: Trouble::Reply,
         });
         self.attempt(context, now)
     }
@@ -209,7 +218,7 @@ impl Wire {
                 _ => {}
             },
             Stage::Sent { op } if *op == id => match reply {
-                Reply::Head { status, headers } => self.head(id, status, headers),
+                Reply::Head { status, headers } => self.head(id, status, headers, now),
                 Reply::Failed(fault) => self.lost(&fault, now, rng),
                 Reply::Done(_) => {
                     let why = "the connection closed before an answer came";
@@ -217,16 +226,15 @@ impl Wire {
                 }
                 Reply::Chunk { .. } | Reply::Update(_) => {}
             },
-            Stage::Refused { op, status, headers, body } if *op == id => match reply {
+            Stage::Refused { op, body, until, .. } if *op == id => match reply {
                 Reply::Chunk { bytes, .. } => {
                     let room = ERROR_BODY.saturating_sub(body.len()).min(bytes.len());
                     body.extend_from_slice(bytes.get(..room).unwrap_or_default());
+                    if body.len() >= ERROR_BODY {
+                        *until = now.mono;
+                    }
                 }
-                reply if reply.is_last() => {
-                    let text = error::http_error_message(&exchange.model, *status, headers, body, now.wall);
-                    let (status, headers) = (*status, core::mem::take(headers));
-                    self.refused(&Failure::Status { status, headers: &headers }, text, now, rng);
-                }
+                reply if reply.is_last() => self.end_refusal(now, rng),
                 _ => {}
             },
             Stage::Body { op: Some(op), decoder, .. } if *op == id => match reply {
@@ -262,6 +270,7 @@ impl Wire {
             }
             Ok(request) => {
                 exchange.stage = Stage::Sent { op: OpId(u64::MAX) };
+                exchange.host = host_of(&request.url);
                 Next::Start(Op::Http(request))
             }
             Err(text) => {
@@ -280,14 +289,18 @@ impl Wire {
         self.end_body(BodyEnd::Complete, now);
     }
 
-    fn head(&mut self, id: OpId, status: u16, headers: Headers) {
+    fn head(&mut self, id: OpId, status: u16, headers: Headers, now: Now) {
         let Some(exchange) = &mut self.exchange else { return };
+        exchange.trouble = if is_stream(&headers) { Trouble::Reply } else { Trouble::NoStream };
         exchange.stage = match &self.encoder {
             Some((_, encoder)) if (200..300).contains(&status) => {
                 let decoder = encoder.decoder(&exchange.model, exchange.started.wall.0);
                 Stage::Body { op: Some(id), decoder, ended: None }
             }
-            _ => Stage::Refused { op: id, status, headers, body: Vec::new() },
+            _ => {
+                let until = now.mono.plus(REFUSAL_MS);
+                Stage::Refused { op: id, status, headers, body: Vec::new(), until }
+            }
         };
     }
 
@@ -303,16 +316,32 @@ impl Wire {
     }
 
     fn end_body(&mut self, end: BodyEnd, now: Now) {
-        if let Some(Exchange { stage: Stage::Body { op, decoder, .. }, .. }) = &mut self.exchange {
+        if let Some(Exchange { stage: Stage::Body { op, decoder, .. }, trouble, .. }) = &mut self.exchange {
             *op = None;
+            if let BodyEnd::Failed(fault) = &end {
+                *trouble = Trouble::Lost(fault.kind);
+            }
             decoder.on_end(end, &mut self.scratch);
             self.events.extend(self.scratch.drain(..));
             self.note_end(now);
         }
     }
 
+    /// The body of a refusal is complete, or long enough.
+    fn end_refusal(&mut self, now: Now, rng: &mut Entropy) {
+        let Some(exchange) = &mut self.exchange else { return };
+        let Stage::Refused { status, headers, body, .. } = &mut exchange.stage else { return };
+        let text = error::http_error_message(&exchange.model, *status, headers, body, now.wall);
+        let (status, headers) = (*status, core::mem::take(headers));
+        exchange.trouble = Trouble::Status(status);
+        self.refused(&Failure::Status { status, headers: &headers }, text, now, rng);
+    }
+
     /// The connection failed before a response was established.
     fn lost(&mut self, fault: &IoFault, now: Now, rng: &mut Entropy) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.trouble = Trouble::Lost(fault.kind);
+        }
         self.refused(&Failure::from(fault), error::request_fault_message(fault), now, rng);
     }
 
@@ -375,22 +404,27 @@ impl Wire {
         }
     }
 
-    /// When a request is sent again, or the body of a complete reply is not waited for any longer.
+    /// When a request is sent again, or the rest of a body is not waited for any longer.
     pub(super) fn deadline(&self) -> Option<Mono> {
         match &self.exchange.as_ref()?.stage {
             Stage::Body { op: Some(_), ended: Some(at), .. } => Some(at.plus(DRAIN_MS)),
-            Stage::Waiting { until } => Some(*until),
+            Stage::Waiting { until } | Stage::Refused { until, .. } => Some(*until),
             _ => None,
         }
     }
 
     /// The op whose body is not waited for any longer.
-    pub(super) fn overdue(&mut self, now: Mono) -> Option<OpId> {
-        if self.deadline()? > now {
+    pub(super) fn overdue(&mut self, now: Now, rng: &mut Entropy) -> Option<OpId> {
+        if self.deadline()? > now.mono {
             return None;
         }
         match &mut self.exchange.as_mut()?.stage {
             Stage::Body { op, .. } => op.take(),
+            Stage::Refused { op, .. } => {
+                let op = *op;
+                self.end_refusal(now, rng);
+                Some(op)
+            }
             _ => None,
         }
     }
@@ -420,12 +454,24 @@ impl Wire {
             Stage::Failed(message) => *message,
             _ => return Progress::Nothing,
         };
-        if let Some(text) = &mut message.error_message {
-            exchange.secrets.hide(text);
+        if let Some(mut text) = message.error_message.take() {
+            if message.stop_reason == StopReason::Error && !exchange.host.is_empty() {
+                let begun = exchange.trouble == Trouble::NoStream && !message.content.is_empty();
+                let trouble = if begun { Trouble::Reply } else { exchange.trouble };
+                locate(&mut text, &message, &exchange.host, trouble);
+            }
+            exchange.secrets.hide(&mut text);
+            message.error_message = Some(text);
         }
         message.duration_ms.get_or_insert_with(|| now.mono.since(exchange.started.mono));
         Progress::Reply(Box::new(message))
     }
+}
+
+/// Whether a head announces a stream, or at least nothing else.
+fn is_stream(headers: &Headers) -> bool {
+    let kind = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    kind.is_none_or(|(_, value)| value.contains("stream"))
 }
 
 fn encode(

@@ -7,11 +7,12 @@ use super::Hub;
 use super::ops::Owner;
 use super::request::{Next, Progress, Wire};
 use crate::compaction::SummaryRequest;
+use crate::entropy::Entropy;
 use crate::harness::Cx;
 use crate::ids::OpId;
 use crate::input::Reply;
 use crate::message::Message;
-use crate::now::Mono;
+use crate::now::{Mono, Now};
 use crate::op::Lane;
 
 /// One request for a summary.
@@ -28,8 +29,8 @@ impl Summary {
     }
 
     /// See [`Wire::overdue`].
-    pub(super) fn overdue(&mut self, now: Mono) -> Option<OpId> {
-        self.wire.overdue(now)
+    pub(super) fn overdue(&mut self, now: Now, rng: &mut Entropy) -> Option<OpId> {
+        self.wire.overdue(now, rng)
     }
 }
 

@@ -37,8 +37,25 @@ pub fn http_error_message(model: &Model, status: u16, headers: &Headers, body: &
         Err(_) if is_html && text.len() > SHORT_PAGE => html_words(&text),
         Err(_) => text.trim().to_string(),
     };
-    let said = if said.is_empty() { "status code (no body)".to_string() } else { clean(&said) };
-    format!("{status} {said}{}", hint(model, status))
+    let said = match redirect(status, headers) {
+        Some(target) => format!("redirect to {target}"),
+        None if said.is_empty() => "status code (no body)".to_string(),
+        None => clean(&said),
+    };
+    format!("{status} {said}")
+}
+
+/// Where a redirect leads, without user and query, which may hold secrets.
+fn redirect(status: u16, headers: &Headers) -> Option<String> {
+    let (_, target) = headers
+        .iter()
+        .find(|(name, _)| (300..400).contains(&status) && name.eq_ignore_ascii_case("location"))?;
+    let target = target.split(['?', '#']).next().unwrap_or_default();
+    let path = target
+        .split_once("://")
+        .map_or(target, |(_, rest)| rest.find('/').map_or("", |at| rest.get(at..).unwrap_or_default()));
+    let host = if target.contains("://") { host_of(target) } else { String::new() };
+    Some(excerpt(&format!("{host}{path}")))
 }
 
 /// The data of the first event that is JSON: some servers tell their failures as a stream, whatever the status.
@@ -68,20 +85,6 @@ fn plan_limit(status: u16, body: &str, now: Wall) -> Option<String> {
         plan.unwrap_or_default(),
         resets.unwrap_or_default()
     ))
-}
-
-/// What to do about a status that the user can change something about.
-fn hint(model: &Model, status: u16) -> String {
-    match status {
-        401 | 403 => {
-            format!(
-                " [the service refused the credentials of provider {}; check its API key]",
-                model.provider
-            )
-        }
-        404 => format!(" [check the model id {} and the base URL of provider {}]", model.id, model.provider),
-        _ => String::new(),
-    }
 }
 
 /// The words of a service in the shapes that are common: `error.message`, `error`, `message`, `detail`, also inside a
@@ -257,9 +260,14 @@ mod tests {
         assert_eq!(text(400, r#"[{"error":{"message":"m","code":400}}]"#), "400 m (400)");
         assert_eq!(text(400, r#"{"error":"text"}"#), "400 text");
         assert_eq!(text(400, r#"{"x":1}"#), r#"400 {"x":1}"#);
-        assert!(text(401, "").contains("API key"));
         let events = "data: {\"error\":{\"message\":\"m\",\"code\":\"c\"}}\n\ndata: [DONE]\n\n";
         assert_eq!(text(500, events), "500 m (c)");
+        let to = |target: &str| vec![("Location".into(), target.into())];
+        let moved = |target| http_error_message(&model, 302, &to(target), b"<p>Moved</p>", Wall(0));
+        assert_eq!(moved("https://u:p@h.example/a/b?token=x#y"), "302 redirect to https://h.example/a/b");
+        assert_eq!(moved("https://h.example"), "302 redirect to https://h.example");
+        assert_eq!(moved("/login?next=x"), "302 redirect to /login");
+        assert_eq!(text(302, ""), "302 status code (no body)");
         let long = "é".repeat(5000);
         assert!(text(500, &long).ends_with("[cut]"));
     }

@@ -4,6 +4,7 @@
 //! by flags only. Decoders are push parsers: they take bytes in any split and fold them into one growing
 //! [`AssistantMessage`], so that a delta costs its own length and nothing more.
 
+pub mod advice;
 pub mod anthropic;
 pub mod assemble;
 pub mod body;

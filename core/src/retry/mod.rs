@@ -10,6 +10,7 @@ use alloc::string::String;
 
 use crate::message::{AssistantMessage, StopReason};
 use crate::overflow::is_overflow;
+use crate::provider::advice::words;
 use crate::settings::Retry;
 use classify::{Class, classify};
 
@@ -65,7 +66,7 @@ pub fn is_retryable(reply: &AssistantMessage, window: Option<u64>) -> bool {
 #[must_use]
 pub fn is_transient(reply: &AssistantMessage) -> bool {
     reply.stop_reason == StopReason::Error
-        && reply.error_message.as_deref().is_some_and(|text| classify(text) == Class::Transient)
+        && words(reply).is_some_and(|text| classify(text) == Class::Transient)
 }
 
 /// `min(base · 2^(attempt − 1), cap)` in milliseconds, `attempt` from 1.

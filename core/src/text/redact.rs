@@ -44,14 +44,48 @@ impl From<&Credential> for Secrets {
 }
 
 impl Secrets {
-    /// Hides every secret in a text.
+    /// Hides every secret in a text, also where it is written as JSON or a URL would.
     pub fn hide(&self, text: &mut String) {
         for secret in &self.0 {
-            if text.contains(secret.as_str()) {
-                *text = text.replace(secret.as_str(), HIDDEN);
+            let mut out = String::new();
+            let mut rest = text.as_str();
+            while let Some((at, len)) = find(rest, secret) {
+                out.push_str(rest.get(..at).unwrap_or_default());
+                out.push_str(HIDDEN);
+                rest = rest.get(at + len..).unwrap_or_default();
+            }
+            if !out.is_empty() {
+                out.push_str(rest);
+                *text = out;
             }
         }
     }
+}
+
+/// The first place of a secret in a text, and how long it is written there.
+fn find(text: &str, secret: &str) -> Option<(usize, usize)> {
+    let starts = text.char_indices().map(|(at, _)| at);
+    starts.filter_map(|at| Some((at, written(text.get(at..)?, secret)?))).next()
+}
+
+/// How many bytes at the beginning of a text are the secret, in any mix of the ways to write a character.
+fn written(text: &str, secret: &str) -> Option<usize> {
+    let mut rest = text.as_bytes();
+    for c in secret.bytes() {
+        rest = match rest {
+            [b'\\', b'u', b'0', b'0', high, low, rest @ ..] if hex(*high, *low) == Some(c) => rest,
+            [b'%', high, low, rest @ ..] if hex(*high, *low) == Some(c) => rest,
+            [b'\\', own, rest @ ..] if *own == c => rest,
+            [own, rest @ ..] if *own == c => rest,
+            _ => return None,
+        };
+    }
+    Some(text.len() - rest.len())
+}
+
+fn hex(high: u8, low: u8) -> Option<u8> {
+    let digit = |c: u8| char::from(c).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    Some(digit(high)? * 16 + digit(low)?)
 }
 
 #[cfg(test)]
@@ -79,5 +113,24 @@ mod tests {
         secrets.hide(&mut text);
         assert_eq!(text, "no [hidden], [hidden]; a long title, short");
         assert_eq!(format!("{secrets:?}"), "Secrets(2)");
+    }
+
+    #[test]
+    fn other_ways_to_write_it() {
+        let secrets = Secrets(alloc::vec!["ab/cd+ef=\\é".into()]);
+        for (text, expected) in [
+            ("ab/cd+ef=\\é", "[hidden]"),
+            ("x ab\\/cd+ef=\\\\é y", "x [hidden] y"),
+            ("k=ab%2Fcd%2bef%3D%5C%C3%A9&l=1", "k=[hidden]&l=1"),
+            ("ab\\u002fcd+ef=\\éé", "[hidden]é"),
+            ("ab/cd+ef=", "ab/cd+ef="),
+            ("éab/cd+ef=\\éab/cd+ef=\\é%", "é[hidden][hidden]%"),
+            ("%", "%"),
+            ("", ""),
+        ] {
+            let mut text = text.into();
+            secrets.hide(&mut text);
+            assert_eq!(text, expected);
+        }
     }
 }
