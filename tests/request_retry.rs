@@ -21,6 +21,10 @@ use tau_core::session::{Header, Session};
 use tau_core::tools::ToolEnv;
 use tau_tests::drive::model;
 
+/// Claims of a token of ChatGPT.
+const ACCOUNT: &str =
+    "eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjdC0xMjMifX0";
+
 /// A hub after a prompt, and what it did so far.
 struct World {
     hub: Hub,
@@ -36,13 +40,17 @@ struct World {
 
 impl World {
     fn new(max_retries: u64, max_retry_delay_ms: u64) -> Self {
+        Self::of("openai-completions", max_retries, max_retry_delay_ms)
+    }
+
+    fn of(api: &str, max_retries: u64, max_retry_delay_ms: u64) -> Self {
         let now = Now { mono: Mono(1), wall: Wall(1_788_315_987_887) };
         let header = Header::new("again".into(), now.wall, "/w".into(), None);
         let boot = Boot {
             seed: [3; 32],
             desk: DeskBoot {
                 session: Session::new(header, None),
-                model: Arc::new(model("openai-completions")),
+                model: Arc::new(model(api)),
                 thinking: ThinkingLevel::Off,
                 tools: Vec::new(),
                 prompt: vec![("base".into(), "You are a test.".into())],
@@ -78,7 +86,8 @@ impl World {
                 Output::Start { op, what: Op::Secret(_) } => {
                     // Keys may be refreshed between two attempts.
                     self.secrets += 1;
-                    let api_key = Some(format!("key {}", self.secrets));
+                    // In the form of ChatGPT's tokens, which are keys like others to everybody else.
+                    let api_key = Some(format!("key {}.{ACCOUNT}.s", self.secrets));
                     let credential = Credential { api_key, ..Credential::default() };
                     let reply = Reply::Done(Outcome::Secret(Ok(credential)));
                     self.hub.handle(self.now, Input::Reply { op, reply });
@@ -170,7 +179,8 @@ fn the_same_request_goes_out_again_with_fresh_credentials() {
     assert_eq!(world.events, ["message", "message", "reply", "end", "settled"]);
     assert_eq!(world.replies[0].stop_reason, StopReason::Stop);
     let keys: Vec<&str> = world.requests.iter().map(|(_, key)| key.as_str()).collect();
-    assert_eq!(keys, ["Bearer key 1", "Bearer key 2", "Bearer key 3", "Bearer key 4"]);
+    let wanted = [1, 2, 3, 4].map(|number| format!("Bearer key {number}.{ACCOUNT}.s"));
+    assert_eq!(keys, wanted);
     assert!(world.requests.iter().all(|(body, _)| *body == world.requests[0].0));
     assert!(world.hub.is_idle());
 }
@@ -266,6 +276,26 @@ fn what_another_try_does_not_help_fails_at_once() {
         let mut world = World::new(5, 60_000);
         world.reply(Reply::Failed(IoFault::new(kind, "no")));
         world.failure();
+    }
+}
+
+/// The service of ChatGPT says in words whether another try helps; its waits double from one second on.
+#[test]
+fn chatgpt_has_a_rule_of_its_own() {
+    let refused = |words: &str| {
+        let mut world = World::of("openai-codex-responses", 5, 60_000);
+        world.reply(Reply::Head { status: 429, headers: Vec::new() });
+        let bytes = json!({"error": {"type": words}}).to_string().into_bytes();
+        world.reply(Reply::Chunk { stream: Stream::Body, bytes });
+        world.reply(Reply::Done(Outcome::BodyEnd));
+        world
+    };
+    assert!(refused("usage_limit_reached").failure().contains("usage limit"));
+    let mut world = refused("slow_down");
+    for wait in [1_000, 2_000, 4_000] {
+        assert_eq!(world.wait(), Some(wait));
+        world.pass(wait);
+        world.status(503, &[]);
     }
 }
 

@@ -278,8 +278,9 @@ impl Workshop {
         let need = Need::of(args, self.stdin_is_terminal, prompts, can_read);
         let resources = resources::find(args, launch, base, need, &mut folders, warnings)?;
         let prompt = prompt(&place.cwd, &files, &tools, &resources.skills)?;
-        let level = model.clamp(level);
-        let options = options(settings, warnings);
+        // What is not mentioned needs no level that the model knows.
+        let level = if args.omit_thinking { ThinkingLevel::Off } else { model.clamp(level) };
+        let options = RequestOptions { omit_thinking: args.omit_thinking, ..options(settings, warnings) };
         let env = tool_env(place, settings, &session, &model, level);
         let desk = DeskBoot {
             session,

@@ -64,6 +64,23 @@ fn a_refused_request_is_sent_again_when_the_settings_say_so() {
     assert_eq!(server.requests().len(), 3);
 }
 
+/// `omit` is off without a word about it: to a server that has a word for off.
+#[test]
+fn thinking_can_be_left_unmentioned() {
+    let (place, server) = place(["1", "2", "3", "4"].map(openai::text));
+    let file = place.agent().join("models.json");
+    let mut models: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    models["providers"]["mock"]["models"][1]["compat"] = json!({"thinkingFormat": "qwen"});
+    fs::write(&file, models.to_string()).unwrap();
+    for (model, level) in [("m2", "off"), ("m2", "omit"), ("m2:omit", ""), ("m2:high", "")] {
+        let level = (!level.is_empty()).then_some(["--thinking", level]);
+        let args = ["-p", "hello", "--model", model].into_iter().chain(level.into_iter().flatten());
+        assert_eq!(place.run(&args.collect::<Vec<_>>()).ok().err, "");
+    }
+    let said = |at: usize| server.requests()[at].body.get("enable_thinking").cloned();
+    assert_eq!([0, 1, 2, 3].map(said), [Some(json!(false)), None, None, Some(json!(true))]);
+}
+
 #[test]
 fn events_come_in_order_one_a_line() {
     let (place, _server) = place([bash("c1", "echo hi"), openai::text("done")]);

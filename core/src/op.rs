@@ -400,7 +400,7 @@ pub struct Credential {
     pub headers: Vec<(String, Option<String>)>,
     /// Base URL that replaces that of the model.
     pub base_url: Option<String>,
-    /// Variables that tell where a service is, see [`crate::provider::openai_responses::azure`].
+    /// Variables that tell where a service is, see [`crate::provider::azure`].
     pub env: Vec<(String, String)>,
 }
 

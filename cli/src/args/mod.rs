@@ -11,6 +11,9 @@ pub mod sessions;
 use options::{Opt, Which};
 use tau_core::model::ThinkingLevel;
 
+/// The level that is `off` without a word about it.
+const OMIT: &str = "omit";
+
 /// How severe a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
@@ -86,6 +89,8 @@ pub struct Args {
     pub api_key: Option<String>,
     /// `--thinking`
     pub thinking: Option<ThinkingLevel>,
+    /// `--thinking omit`: at level off requests do not mention thinking.
+    pub omit_thinking: bool,
     /// `--list-models`
     pub list_models: Option<ListModels>,
     /// `--continue`
@@ -311,7 +316,13 @@ impl Parser {
         let args = &mut self.args;
         match id {
             Which::Provider => args.provider = Some(value),
-            Which::Model => args.model = Some(value),
+            Which::Model => match value.strip_suffix(OMIT).and_then(|model| model.strip_suffix(':')) {
+                Some(model) => {
+                    args.model = Some(model.to_owned());
+                    self.thinking(OMIT);
+                }
+                None => args.model = Some(value),
+            },
             Which::Models => args.models = Some(list(&value)),
             Which::ApiKey => args.api_key = Some(value),
             Which::Thinking => self.thinking(&value),
@@ -334,11 +345,15 @@ impl Parser {
     }
 
     fn thinking(&mut self, name: &str) {
-        match ThinkingLevel::parse(name) {
-            Some(level) => self.args.thinking = Some(level),
+        let level = if name == OMIT { Some(ThinkingLevel::Off) } else { ThinkingLevel::parse(name) };
+        match level {
+            Some(level) => {
+                self.args.thinking = Some(level);
+                self.args.omit_thinking = name == OMIT;
+            }
             None => {
                 let known = ThinkingLevel::ALL.map(ThinkingLevel::name).join(", ");
-                let text = format!("--thinking {name} is ignored: the levels are {known}");
+                let text = format!("--thinking {name} is ignored: the levels are {known} and {OMIT}");
                 self.args.problems.push(Problem { severity: Severity::Warning, text });
             }
         }
@@ -386,6 +401,25 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn thinking_levels() {
+        for (argv, model, level, omit) in [
+            (["--thinking", "omit"], None, Some(ThinkingLevel::Off), true),
+            (["--thinking", "off"], None, Some(ThinkingLevel::Off), false),
+            (["--model", "a/b:omit"], Some("a/b"), Some(ThinkingLevel::Off), true),
+            (["--model", "a/b:high"], Some("a/b:high"), None, false),
+            (["--model", "omit"], Some("omit"), None, false),
+            (["--thinking", "none"], None, None, false),
+        ] {
+            let args = read(&argv);
+            assert_eq!(
+                (args.model.as_deref(), args.thinking, args.omit_thinking),
+                (model, level, omit),
+                "{argv:?}"
+            );
+        }
     }
 
     #[test]

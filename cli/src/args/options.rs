@@ -114,7 +114,7 @@ pub(crate) const GROUPS: &[(&str, &[Opt])] = &[
                 "--thinking",
                 None,
                 "LEVEL",
-                "off, minimal, low, medium, high, xhigh, max",
+                "off, minimal, low, medium, high, xhigh, max; omit: as off, but unsaid",
             ),
             valued(
                 Which::Models,

@@ -15,8 +15,7 @@ use super::{file, oauth};
 use crate::json::Value;
 use crate::model::config::ProviderConfig;
 use crate::op::Credential;
-use crate::provider::google;
-use crate::provider::openai_responses::azure;
+use crate::provider::{azure, google};
 
 /// Outputs of commands that ran, by command text; `None` = it failed or printed nothing.
 pub type Commands = BTreeMap<String, Option<String>>;

@@ -52,12 +52,11 @@ impl SummaryRequest {
     #[must_use]
     pub fn options(&self, conversation: &RequestOptions, session_id: String) -> RequestOptions {
         RequestOptions {
-            reasoning: self.reasoning,
             max_tokens: self.max_tokens,
             cache: CacheRetention::None,
             session_id: Some(session_id),
             tool_choice: None,
-            ..conversation.clone()
+            ..conversation.at(self.reasoning.unwrap_or_default())
         }
     }
 }

@@ -19,9 +19,10 @@ use crate::model::{Model, ThinkingLevel};
 use crate::now::{Mono, Now};
 use crate::op::{Credential, Headers, HttpRequest, Op, Outcome, SecretOp, host_of};
 use crate::provider::advice::{Trouble, locate};
+use crate::provider::openai_responses::Dialect;
 use crate::provider::{self, BodyEnd, Decoder, Encoder, ModelRequest, RequestOptions, StreamEvent, error};
 use crate::retry::ceil;
-use crate::retry::request::{Failure, Limits, Next as Verdict, decide};
+use crate::retry::request::{Failure, Limits, Next as Verdict, decide, decide_codex};
 use crate::text::redact::Secrets;
 use crate::wire::http_head::retry_after_ms;
 
@@ -116,8 +117,7 @@ impl Wire {
         context: &[Arc<Message>],
         now: Now,
     ) -> Next {
-        let options = RequestOptions { reasoning: Some(thinking), ..base.clone() };
-        self.begin_with(model, options, context, now)
+        self.begin_with(model, base.at(thinking), context, now)
     }
 
     /// Begins a request with options that are complete.
@@ -334,7 +334,9 @@ impl Wire {
         let text = error::http_error_message(&exchange.model, *status, headers, body, now.wall);
         let (status, headers) = (*status, core::mem::take(headers));
         exchange.trouble = Trouble::Status(status);
-        self.refused(&Failure::Status { status, headers: &headers }, text, now, rng);
+        let said = core::mem::take(body);
+        let said = String::from_utf8_lossy(&said);
+        self.refused(&Failure::Status { status, headers: &headers }, &said, text, now, rng);
     }
 
     /// The connection failed before a response was established.
@@ -342,17 +344,20 @@ impl Wire {
         if let Some(exchange) = &mut self.exchange {
             exchange.trouble = Trouble::Lost(fault.kind);
         }
-        self.refused(&Failure::from(fault), error::request_fault_message(fault), now, rng);
+        let text = error::request_fault_message(fault);
+        self.refused(&Failure::from(fault), &fault.detail, text, now, rng);
     }
 
-    /// There is no response: the request is sent again later, or `text` is the failure.
-    fn refused(&mut self, failure: &Failure<'_>, text: String, now: Now, rng: &mut Entropy) {
+    /// There is no response: the request is sent again later, or `text` is the failure. `said` are the words behind it.
+    fn refused(&mut self, failure: &Failure<'_>, said: &str, text: String, now: Now, rng: &mut Entropy) {
         let Some(exchange) = &mut self.exchange else { return };
         let options = &exchange.options;
         let limits =
             Limits { max_retries: options.max_retries, max_delay_ms: options.max_retry_delay_ms, never: &[] };
         let verdict = if exchange.aborted {
             Verdict::Fail
+        } else if Dialect::of(&exchange.model.api) == Some(Dialect::Codex) {
+            decide_codex(&limits, exchange.retries, failure, said, now.wall)
         } else {
             decide(&limits, exchange.retries, failure, now.wall, rng.unit())
         };

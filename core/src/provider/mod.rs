@@ -7,6 +7,7 @@
 pub mod advice;
 pub mod anthropic;
 pub mod assemble;
+pub mod azure;
 pub mod body;
 mod borrow;
 pub mod cost;
@@ -64,8 +65,11 @@ pub struct ThinkingBudgets {
 /// Options of one request, the same for every protocol (spec 30 §1.8, "simple" set).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestOptions {
-    /// Thinking level; `Off` and `None` differ only for protocols that can say "off".
+    /// Thinking level. `Off` is said to protocols that have a word for it; `None`: the request says nothing about
+    /// thinking.
     pub reasoning: Option<ThinkingLevel>,
+    /// At level `Off` the run says nothing about thinking ([`Self::reasoning`] is `None`): the choice `omit`.
+    pub omit_thinking: bool,
     /// Budgets for protocols that think by tokens.
     pub budgets: ThinkingBudgets,
     /// Output cap of this request.
@@ -96,6 +100,15 @@ pub struct RequestOptions {
     pub max_retries: u64,
     /// Longest wait before that which a service may ask for, ms; 0 = any.
     pub max_retry_delay_ms: u64,
+}
+
+impl RequestOptions {
+    /// The options of a request at a thinking level; `omit` is looked at.
+    #[must_use]
+    pub fn at(&self, level: ThinkingLevel) -> Self {
+        let said = level != ThinkingLevel::Off || !self.omit_thinking;
+        Self { reasoning: said.then_some(level), ..self.clone() }
+    }
 }
 
 /// One request: public messages (system, user, assistant, toolResult) for one model.

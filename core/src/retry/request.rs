@@ -1,13 +1,15 @@
 //! Whether one request is sent again before its response is established (spec 10 §5.4, spec 30 §6).
 //!
-//! Goes by status and headers, never by words: a 429 for an exhausted quota is sent again here. Nothing is sent
-//! again once a response has begun.
+//! Goes by status and headers, never by words: a 429 for an exhausted quota is sent again here. ChatGPT's service is the
+//! exception, see [`decide_codex`]. Nothing is sent again once a response has begun.
 
+use super::classify::QUOTA;
 use super::{DelayTooLong, backoff_ms};
 use crate::fault::{FaultKind, IoFault};
 use crate::now::Wall;
 use crate::op::Headers;
 use crate::settings::ProviderRetry;
+use crate::text::phrase::contains_any;
 use crate::wire::http_head::{retry_after_ms, should_retry};
 
 /// First computed wait, ms.
@@ -16,6 +18,15 @@ const BASE_MS: f64 = 500.0;
 const CAP_MS: f64 = 8000.0;
 /// Largest part of a computed wait that chance takes off.
 const JITTER: f64 = 0.25;
+/// First wait for ChatGPT's service, ms; each further one is twice as long.
+const CODEX_BASE_MS: f64 = 1000.0;
+/// Longest computed wait for it.
+const CODEX_CAP_MS: f64 = 60_000.0;
+/// Words of its failures that pass, whatever the status.
+const CODEX_PASSING: &[&str] =
+    &["rate~limit", "overloaded", "service~unavailable", "upstream~connect", "connection~refused"];
+/// Words of a plan that is used up.
+const CODEX_SPENT: &[&str] = &["usage~limit", "usage_not_included"];
 
 /// How a request failed.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +100,30 @@ pub fn decide(limits: &Limits<'_>, made: u64, failure: &Failure<'_>, now: Wall, 
         return Next::Fail;
     }
     let own = backoff_ms(BASE_MS, made.saturating_add(1), CAP_MS) * (1.0 - JITTER * unit);
+    wait(limits, own, failure, now)
+}
+
+/// Decides for ChatGPT's service (spec 30 §6), by what it `said`: a plan that is used up is not asked again, words of a
+/// passing failure count beside the status.
+#[must_use]
+pub fn decide_codex(limits: &Limits<'_>, made: u64, failure: &Failure<'_>, said: &str, now: Wall) -> Next {
+    let spent = contains_any(said, CODEX_SPENT);
+    let again = match failure {
+        Failure::Connection => !spent,
+        Failure::Other => false,
+        Failure::Status { status: 429, .. } => !spent && !contains_any(said, QUOTA),
+        Failure::Status { status, .. } => {
+            matches!(status, 500 | 502 | 503 | 504) || (!spent && contains_any(said, CODEX_PASSING))
+        }
+    };
+    if made >= limits.max_retries || !again {
+        return Next::Fail;
+    }
+    wait(limits, backoff_ms(CODEX_BASE_MS, made.saturating_add(1), CODEX_CAP_MS), failure, now)
+}
+
+/// The wait before the next try: the larger of the service's and our own.
+fn wait(limits: &Limits<'_>, own: f64, failure: &Failure<'_>, now: Wall) -> Next {
     let asked = match failure {
         Failure::Status { headers, .. } => retry_after_ms(headers, now),
         Failure::Connection | Failure::Other => None,
@@ -153,6 +188,43 @@ mod tests {
         assert_eq!(wait(8, "60000"), Next::Again(60_000.0));
         assert!(matches!(wait(0, "60001"), Next::TooLong(_)));
         assert_eq!(wait(9, "60001"), Next::Fail);
+    }
+
+    #[test]
+    fn what_chatgpt_said_counts() {
+        let limits = Limits { max_retries: 3, max_delay_ms: 60_000, never: &[] };
+        let decide = |status, said: &str| {
+            let failure = Failure::Status { status, headers: &vec![] };
+            decide_codex(&limits, 0, &failure, said, Wall(0)) != Next::Fail
+        };
+        for (status, said, again) in [
+            (429, "slow down", true),
+            (429, r#"{"error":{"type":"usage_limit_reached"}}"#, false),
+            (429, "insufficient_quota", false),
+            (403, r#"{"error":{"code":"usage_not_included"}}"#, false),
+            (500, "", true),
+            (502, "", true),
+            (503, "", true),
+            (504, "", true),
+            (501, "", false),
+            (501, "Service Unavailable", true),
+            (400, "overloaded", true),
+            (400, "rate_limit", true),
+            (400, "upstream connect error", true),
+            (400, "connection refused", true),
+            (400, "bad", false),
+            (408, "", false),
+        ] {
+            assert_eq!(decide(status, said), again, "{status} {said}");
+        }
+        let lost = |said| decide_codex(&limits, 2, &Failure::Connection, said, Wall(0));
+        assert_eq!(lost(""), Next::Again(4000.0));
+        assert_eq!(lost("usage limit"), Next::Fail);
+        let headers = vec![("retry-after".into(), "3".into())];
+        let asked = |made| {
+            decide_codex(&limits, made, &Failure::Status { status: 503, headers: &headers }, "", Wall(0))
+        };
+        assert_eq!([asked(0), asked(2), asked(3)], [Next::Again(3000.0), Next::Again(4000.0), Next::Fail]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tau_core::path::{self, Style};
-use tau_core::provider::openai_responses::azure::Endpoint;
+use tau_core::provider::azure::Endpoint;
 use tau_tests::compare::same;
 
 /// `path-normalize.json`

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tau_core::fault::Fault;
+use tau_core::model::ThinkingLevel;
 use tau_core::op::HttpRequest;
 use tau_core::provider::headers::USER_AGENT;
 use tau_core::provider::openai_completions::{CompletionsEncoder, Limits, texts};
-use tau_core::provider::{Encoder, ModelRequest};
+use tau_core::provider::{Encoder, ModelRequest, RequestOptions};
 use tau_tests::compare::same;
 use tau_tests::messages::fill;
 
@@ -101,9 +102,16 @@ fn encode(
     let options = request.options;
     match input["entry"].as_str() {
         Some("stream") => {
-            encoder.encode_with(request, Limits { max_tokens: options.max_tokens, effort: options.reasoning })
+            let (max_tokens, effort) = (options.max_tokens, options.reasoning);
+            encoder.encode_with(request, Limits { max_tokens, effort, omit_thinking: false })
         }
-        _ => encoder.encode(request),
+        _ => {
+            let reasoning = options.reasoning.or(Some(ThinkingLevel::Off));
+            encoder.encode(&ModelRequest {
+                options: &RequestOptions { reasoning, ..options.clone() },
+                ..*request
+            })
+        }
     }
 }
 

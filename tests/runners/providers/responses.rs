@@ -36,7 +36,7 @@ fn encode(
     let options = request.options;
     let limits = if input["entry"] == "stream" {
         let effort = common::level(&input["options"]["reasoningEffort"]);
-        Limits { max_tokens: options.max_tokens, effort }
+        Limits { max_tokens: options.max_tokens, effort, omit_thinking: false }
     } else {
         let mut options = options.clone();
         options.reasoning = options.reasoning.or(Some(ThinkingLevel::Off));

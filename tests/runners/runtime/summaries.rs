@@ -100,7 +100,7 @@ pub fn described(request: &SummaryRequest) -> Result<Value, String> {
         "headings": headings,
         "options": {
             "maxTokens": options.max_tokens,
-            "reasoning": options.reasoning.map(ThinkingLevel::name),
+            "reasoning": options.reasoning.filter(|level| *level != ThinkingLevel::Off).map(ThinkingLevel::name),
             "cacheRetention": if options.cache == CacheRetention::None { "none" } else { "other" },
             "sessionIdGiven": options.session_id.is_some(),
             "sessionId": options.session_id,

@@ -17,6 +17,7 @@ use crate::fault::Fault;
 use crate::json::{Map, Value, Writer};
 use crate::model::{Model, ThinkingLevel};
 use crate::op::HttpRequest;
+use crate::provider::azure::Endpoint;
 use crate::provider::body::{BodyCache, Resume};
 use crate::provider::flags::Affinity;
 use crate::provider::grammar::{FreeForm, free_form};
@@ -57,6 +58,8 @@ pub struct Limits {
     pub max_tokens: Option<u64>,
     /// Thinking level; `None` = off.
     pub effort: Option<ThinkingLevel>,
+    /// Nothing is said about thinking.
+    pub omit_thinking: bool,
 }
 
 impl Limits {
@@ -65,10 +68,15 @@ impl Limits {
     #[must_use]
     pub fn of(request: &ModelRequest<'_>, input: u64) -> Self {
         let wanted = request.options.max_tokens;
-        let level = request.options.reasoning.map(|level| request.model.clamp(level));
+        let level = request.options.reasoning.map(|level| match level {
+            // A model that cannot be told to stop thinking is told nothing.
+            ThinkingLevel::Off => level,
+            level => request.model.clamp(level),
+        });
         Self {
             max_tokens: Some(options::output_limit(request.model, input, wanted)),
             effort: level.filter(|level| *level != ThinkingLevel::Off),
+            omit_thinking: level.is_none(),
         }
     }
 }
@@ -114,10 +122,16 @@ impl CompletionsEncoder {
     fn write(&mut self, request: &ModelRequest<'_>, limits: Limits) -> Result<HttpRequest, Fault> {
         let compat = Compat::of(request.model);
         let headers = request_headers(request, &compat, self.history.has_images())?;
-        let base = base_url(request);
-        checked_url(base, &request.model.provider)?;
-        let body = self.body(request, limits, &compat)?;
-        Ok(post(request, format!("{base}/chat/completions"), headers, body))
+        let (url, deployment) = if at_azure(request.model) {
+            let endpoint = Endpoint::of(request)?;
+            (endpoint.url("chat/completions"), Some(endpoint.deployment))
+        } else {
+            let base = base_url(request);
+            checked_url(base, &request.model.provider)?;
+            (format!("{base}/chat/completions"), None)
+        };
+        let body = self.body(request, limits, &compat, deployment.as_deref())?;
+        Ok(post(request, url, headers, body))
     }
 
     fn body(
@@ -125,6 +139,7 @@ impl CompletionsEncoder {
         request: &ModelRequest<'_>,
         limits: Limits,
         compat: &Compat,
+        deployment: Option<&str>,
     ) -> Result<Arc<Vec<u8>>, Fault> {
         let model = request.model;
         let marker = marker(compat, request.options.cache);
@@ -140,7 +155,8 @@ impl CompletionsEncoder {
             marker: marker.as_ref(),
             grammar: &self.grammar,
         };
-        let head = head(request, limits, &items, &self.history)?;
+        let name = deployment.unwrap_or(&model.id);
+        let head = head(request, name, limits, &items, &self.history)?;
         let history = self.history.messages();
         let mut from = self.cache.resume(history);
         let mut units = messages::units(history, from.messages, &items);
@@ -170,9 +186,10 @@ impl CompletionsEncoder {
     }
 }
 
-/// Everything before the items of the messages, the system text included.
+/// Everything before the items of the messages, the system text included. `name` is the model's on the wire.
 fn head(
     request: &ModelRequest<'_>,
+    name: &str,
     limits: Limits,
     items: &Items<'_>,
     history: &History,
@@ -181,7 +198,7 @@ fn head(
     let fields = fields(request, limits, items.compat, !folded.tools.is_empty());
     let mut w = Writer::new();
     w.begin_object();
-    w.field_str("model", &request.model.id);
+    w.field_str("model", name);
     w.field_bool("stream", true);
     let level = limits.effort.unwrap_or_default();
     let extra = options::sampling_params(request.model, level, request.options.sampling_params.as_ref());
@@ -262,14 +279,16 @@ fn fields(
     if let Some(priority) = &compat.vllm_priority {
         put("priority", priority.clone());
     }
-    Thinking {
+    let thinking = Thinking {
         model,
         compat,
         effort: limits.effort,
         budgets: &options.budgets,
         ceiling: limits.max_tokens.filter(|limit| *limit > 0).unwrap_or(model.max_tokens),
+    };
+    if !limits.omit_thinking {
+        thinking.write(&mut body);
     }
-    .write(&mut body);
     if let Some(routing) = &compat.openrouter_routing {
         body.insert("provider".to_owned(), routing.clone());
     }
@@ -305,7 +324,11 @@ fn request_headers(request: &ModelRequest<'_>, compat: &Compat, images: bool) ->
     set.set("accept", "application/json");
     set.set("content-type", "application/json");
     if let Some(key) = credential.api_key.as_deref().filter(|key| !key.trim().is_empty()) {
-        set.set("authorization", format!("Bearer {key}"));
+        if at_azure(model) {
+            set.set("api-key", key);
+        } else {
+            set.set("authorization", format!("Bearer {key}"));
+        }
     }
     set.merge(&model.headers);
     if model.provider == "github-copilot" {
@@ -323,8 +346,13 @@ fn request_headers(request: &ModelRequest<'_>, compat: &Compat, images: bool) ->
     set.merge(&headers::opencode_session(model, options.session_id.as_deref(), &options.headers));
     set.merge(&credential.headers);
     set.merge(&options.headers);
-    authorised(&set, &["authorization", "cf-aig-authorization"], &model.provider)?;
+    authorised(&set, &["authorization", "cf-aig-authorization", "api-key"], &model.provider)?;
     Ok(set)
+}
+
+/// Whether the model is a deployment at Azure, which has its own addresses and its own header for the key.
+fn at_azure(model: &Model) -> bool {
+    model.provider == "azure"
 }
 
 /// A call id of another model in a form that this protocol takes (spec 30 §2).

@@ -8,12 +8,13 @@ use super::compat::Compat;
 use super::decode::ResponsesDecoder;
 use super::head::{self, Head};
 use super::items::{Items, foreign_call_id, units};
-use super::{Dialect, azure, codex};
+use super::{Dialect, codex};
 use crate::convert::{History, Target};
 use crate::fault::Fault;
 use crate::message::AssistantMessage;
 use crate::model::{Model, ThinkingLevel};
 use crate::op::HttpRequest;
+use crate::provider::azure::Endpoint;
 use crate::provider::body::BodyCache;
 use crate::provider::grammar::{FreeForm, free_form};
 use crate::provider::request::post;
@@ -41,8 +42,10 @@ pub struct ResponsesEncoder {
 pub struct Limits {
     /// Output limit; `None` = not sent.
     pub max_tokens: Option<u64>,
-    /// Thinking level, also `Off`; `None` = nothing was said about it.
+    /// Thinking level, also `Off`; `None` = the caller named none.
     pub effort: Option<ThinkingLevel>,
+    /// Nothing is said about thinking.
+    pub omit_thinking: bool,
 }
 
 impl Limits {
@@ -58,6 +61,7 @@ impl Limits {
                 ThinkingLevel::Off => level,
                 level => request.model.clamp(level),
             }),
+            omit_thinking: request.options.reasoning.is_none(),
         }
     }
 }
@@ -122,8 +126,8 @@ impl ResponsesEncoder {
         let (url, deployment) = match self.dialect {
             Dialect::OpenAi => (head::endpoint(request)?, None),
             Dialect::Azure => {
-                let endpoint = azure::Endpoint::of(request)?;
-                (endpoint.url(), Some(endpoint.deployment))
+                let endpoint = Endpoint::of(request)?;
+                (endpoint.url("responses"), Some(endpoint.deployment))
             }
             Dialect::Codex => (codex::url(request)?, None),
         };

@@ -138,7 +138,7 @@ impl Head<'_> {
     fn reasoning(&self) -> (Option<Value>, bool) {
         let model = self.request.model;
         let codex = self.dialect == Dialect::Codex;
-        if !model.reasoning {
+        if !model.reasoning || self.limits.omit_thinking {
             return (None, codex);
         }
         let level = self.limits.effort.unwrap_or_default();

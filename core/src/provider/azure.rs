@@ -1,4 +1,4 @@
-//! Where a deployment at Azure is (spec 30 §3.6).
+//! Where a deployment at Azure is (spec 30 §3.6), for Responses and for chat completions.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -75,9 +75,9 @@ impl Endpoint {
         })
     }
 
-    /// The address of a request.
-    pub(super) fn url(&self) -> String {
-        format!("{}/responses?api-version={}", self.base_url, self.api_version)
+    /// The address of a request of a protocol with this path.
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("{}/{path}?api-version={}", self.base_url, self.api_version)
     }
 }
 
@@ -88,7 +88,10 @@ fn normal(url: &str) -> String {
     let (host, path) = rest.find(['/', '?']).map_or((rest, ""), |at| rest.split_at(at));
     let host = host.to_ascii_lowercase();
     let bare = path.split('?').next().unwrap_or_default().trim_end_matches('/');
-    let ours = matches!(bare, "" | "/openai" | "/openai/v1" | "/openai/v1/responses");
+    let ours = matches!(
+        bare,
+        "" | "/openai" | "/openai/v1" | "/openai/v1/responses" | "/openai/v1/chat/completions"
+    );
     if ours && HOSTS.iter().any(|end| host.ends_with(end)) {
         return format!("{scheme}://{host}/openai/v1");
     }
