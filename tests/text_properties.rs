@@ -241,3 +241,23 @@ fn streamed_arguments_cost_what_they_are_long() {
         assert!(large < 40 * small.max(5_000_000), "{piece}: {small} ns, then {large} ns");
     }
 }
+
+#[test]
+fn hashes_are_those_of_another_implementation() {
+    use sha2::Digest as _;
+    use tau_core::auth::sha256::{hmac, sha256};
+
+    let mut random = Random::new(7);
+    for length in (0..200).chain([1000, 4095, 4096, 70_001]) {
+        let bytes: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
+        assert_eq!(sha256(&bytes)[..], sha2::Sha256::digest(&bytes)[..], "{length} bytes");
+        // The definition of RFC 2104, with keys of every length.
+        let key: Vec<u8> = bytes.iter().rev().copied().collect();
+        let mut padded = if key.len() > 64 { sha2::Sha256::digest(&key).to_vec() } else { key.clone() };
+        padded.resize(64, 0);
+        let pad = |with: u8| padded.iter().map(|byte| byte ^ with).collect::<Vec<u8>>();
+        let inner = sha2::Sha256::digest([pad(0x36), bytes.clone()].concat());
+        let outer = sha2::Sha256::digest([pad(0x5c), inner.to_vec()].concat());
+        assert_eq!(hmac(&key, &bytes)[..], outer[..], "{length} bytes");
+    }
+}

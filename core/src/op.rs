@@ -8,6 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::auth::sigv4;
 use crate::json::Value;
 use crate::message::Text;
 
@@ -402,6 +403,26 @@ pub struct Credential {
     pub base_url: Option<String>,
     /// Variables that tell where a service is, see [`crate::provider::azure`].
     pub env: Vec<(String, String)>,
+    /// What authorises requests to AWS, when that is not [`Self::api_key`].
+    pub aws: Option<AwsAccess>,
+}
+
+/// What authorises a request to AWS. `Debug` shows no secret.
+#[derive(Clone, PartialEq, Eq)]
+pub enum AwsAccess {
+    /// A token that is sent as it is.
+    Bearer(String),
+    /// Keys that sign.
+    Keys(sigv4::Keys),
+}
+
+impl fmt::Debug for AwsAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bearer(_) => f.write_str("Bearer(***)"),
+            Self::Keys(keys) => keys.fmt(f),
+        }
+    }
 }
 
 impl fmt::Debug for Credential {
@@ -409,6 +430,7 @@ impl fmt::Debug for Credential {
         f.debug_struct("Credential")
             .field("api_key", &self.api_key.as_ref().map(|_| "***"))
             .field("headers", &self.headers.len())
+            .field("aws", &self.aws)
             .finish_non_exhaustive()
     }
 }

@@ -7,4 +7,6 @@ pub mod env;
 pub mod file;
 pub mod oauth;
 pub mod resolve;
+pub mod sha256;
+pub mod sigv4;
 pub mod value;

@@ -1,6 +1,7 @@
 //! Text: incremental decoding, cutting, cleaning.
 
 pub mod ansi;
+pub mod base64;
 pub mod bom_eol;
 pub mod clean;
 pub mod fuzzy;

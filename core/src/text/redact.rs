@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::op::Credential;
+use crate::op::{AwsAccess, Credential};
 
 /// What stands in the place of a secret.
 const HIDDEN: &str = "[hidden]";
@@ -31,7 +31,12 @@ impl From<&Credential> for Secrets {
         };
         let headers = credential.headers.iter().filter(|(name, _)| is_secret(name));
         let values = headers.filter_map(|(_, value)| value.as_deref());
-        let all = credential.api_key.as_deref().into_iter().chain(values);
+        let aws = match &credential.aws {
+            Some(AwsAccess::Bearer(token)) => [Some(token.as_str()), None],
+            Some(AwsAccess::Keys(keys)) => [Some(keys.secret.as_str()), keys.session.as_deref()],
+            None => [None, None],
+        };
+        let all = credential.api_key.as_deref().into_iter().chain(values).chain(aws.into_iter().flatten());
         // A header names its kind before the secret: "Bearer x".
         let bare = all.map(|value| value.rsplit(' ').next().unwrap_or(value));
         let mut secrets: Vec<String> =

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::json::Value;
+use crate::text::base64;
 
 /// Name and value pairs as `application/x-www-form-urlencoded`.
 #[must_use]
@@ -93,29 +94,7 @@ pub fn host_name(text: &str) -> Option<String> {
 #[must_use]
 pub fn token_claims(token: &str) -> Option<Value> {
     let payload = token.split('.').nth(1)?;
-    crate::json::parse(core::str::from_utf8(&base64(payload)?).ok()?).ok()
-}
-
-/// Base64 of either alphabet, with or without padding.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let (mut out, mut bits, mut count) = (Vec::with_capacity(text.len()), 0u32, 0u32);
-    for c in text.trim_end_matches('=').bytes() {
-        let value = match c {
-            b'A'..=b'Z' => c - b'A',
-            b'a'..=b'z' => c - b'a' + 26,
-            b'0'..=b'9' => c - b'0' + 52,
-            b'+' | b'-' => 62,
-            b'/' | b'_' => 63,
-            _ => return None,
-        };
-        bits = (bits << 6) | u32::from(value);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push(u8::try_from((bits >> count) & 255).unwrap_or_default());
-        }
-    }
-    Some(out)
+    crate::json::parse(core::str::from_utf8(&base64::decode(payload)?).ok()?).ok()
 }
 
 #[cfg(test)]
