@@ -23,6 +23,8 @@ const SOURCES: &[Source] = &[
     ("decode_anthropic", "providers/anthropic-stream", |case| {
         with_split(chunks(&case["input"]["response"]["chunks"])?)
     }),
+    ("decode_bedrock", "providers/bedrock-stream", |case| with_split(base64(&case["input"]["response"])?)),
+    ("aws_event_stream", "providers/bedrock-stream", |case| with_split(base64(&case["input"]["response"])?)),
     ("decode_google", "providers/google-stream", |case| {
         with_split(chunks(&case["input"]["response"]["chunks"])?)
     }),
@@ -51,6 +53,11 @@ fn file(case: &Value) -> Option<Vec<u8>> {
     }
     let records = case["input"]["fileEntries"].as_array()?.iter();
     with_split(records.flat_map(|record| (tau_core::json::to_string(record) + "\n").into_bytes()).collect())
+}
+
+/// A body that is no text.
+fn base64(response: &Value) -> Option<Vec<u8>> {
+    tau_core::text::base64::decode(response["bytesBase64"].as_str()?)
 }
 
 /// Chunks that are plain text, joined.

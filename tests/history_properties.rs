@@ -93,8 +93,13 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-const APIS: [&str; 4] =
-    ["openai-completions", "openai-responses", "anthropic-messages", "google-generative-ai"];
+const APIS: [&str; 5] = [
+    "openai-completions",
+    "openai-responses",
+    "anthropic-messages",
+    "google-generative-ai",
+    "bedrock-converse-stream",
+];
 const MODELS: usize = 4;
 
 fn model(api: &str, nth: usize) -> Model {

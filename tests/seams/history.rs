@@ -15,6 +15,7 @@ use tau_tests::messages::read;
 
 const APIS: &[&str] = &[
     "anthropic-messages",
+    "bedrock-converse-stream",
     "google-generative-ai",
     "mistral-conversations",
     "openai-completions",
@@ -183,6 +184,16 @@ fn outline(body: &Value) -> Vec<Turn> {
             Value::Array(blocks) if blocks.is_empty() => turn.texts.push(String::new()),
             content => {
                 for block in content.as_array().into_iter().flatten() {
+                    // Bedrock names a block by its only key.
+                    turn.calls.extend(block["toolUse"].get("toolUseId").map(text));
+                    if let Some(result) = block.get("toolResult") {
+                        turn.results.push(text(&result["toolUseId"]));
+                        let parts = result["content"].as_array().into_iter().flatten();
+                        turn.texts.extend(parts.filter_map(|part| part["text"].as_str().map(str::to_owned)));
+                    }
+                    if block.get("type").is_none() {
+                        turn.texts.extend(block["text"].as_str().map(str::to_owned));
+                    }
                     match block["type"].as_str() {
                         Some("text") => turn.texts.push(text(&block["text"])),
                         Some("tool_use") => turn.calls.push(text(&block["id"])),

@@ -14,13 +14,16 @@ use crate::entropy::Entropy;
 use crate::fault::{FaultKind, IoFault};
 use crate::ids::OpId;
 use crate::input::Reply;
+use crate::json::Value;
 use crate::message::{AssistantMessage, Message, StopReason};
 use crate::model::{Model, ThinkingLevel};
 use crate::now::{Mono, Now};
 use crate::op::{Credential, Headers, HttpRequest, Op, Outcome, SecretOp, host_of};
 use crate::provider::advice::{Trouble, locate};
 use crate::provider::openai_responses::Dialect;
-use crate::provider::{self, BodyEnd, Decoder, Encoder, ModelRequest, RequestOptions, StreamEvent, error};
+use crate::provider::{
+    self, BodyEnd, Decoder, Encoder, ModelRequest, RequestOptions, StreamEvent, bedrock, error,
+};
 use crate::retry::ceil;
 use crate::retry::request::{Failure, Limits, Next as Verdict, decide, decide_codex};
 use crate::text::redact::Secrets;
@@ -61,6 +64,8 @@ struct Exchange {
     /// How often the request was sent again.
     retries: u64,
     aborted: bool,
+    /// What identifies the last refusal, for questions to the service.
+    note: Option<Value>,
     /// Not to be repeated in failures.
     secrets: Secrets,
     /// Where the request went; empty until it did.
@@ -139,6 +144,7 @@ impl Wire {
             stage,
             retries: 0,
             aborted: false,
+            note: None,
             secrets: Secrets::default(),
             host: String::new(),
             trouble: Trouble::Reply,
@@ -294,7 +300,8 @@ impl Wire {
         exchange.trouble = if is_stream(&headers) { Trouble::Reply } else { Trouble::NoStream };
         exchange.stage = match &self.encoder {
             Some((_, encoder)) if (200..300).contains(&status) => {
-                let decoder = encoder.decoder(&exchange.model, exchange.started.wall.0);
+                let mut decoder = encoder.decoder(&exchange.model, exchange.started.wall.0);
+                decoder.on_head(&headers);
                 Stage::Body { op: Some(id), decoder, ended: None }
             }
             _ => {
@@ -336,6 +343,10 @@ impl Wire {
         exchange.trouble = Trouble::Status(status);
         let said = core::mem::take(body);
         let said = String::from_utf8_lossy(&said);
+        if exchange.model.api == bedrock::API {
+            let at = exchange.started.wall.0;
+            exchange.note = Some(bedrock::failure::refusal(at, status, &headers));
+        }
         self.refused(&Failure::Status { status, headers: &headers }, &said, text, now, rng);
     }
 
@@ -343,6 +354,7 @@ impl Wire {
     fn lost(&mut self, fault: &IoFault, now: Now, rng: &mut Entropy) {
         if let Some(exchange) = &mut self.exchange {
             exchange.trouble = Trouble::Lost(fault.kind);
+            exchange.note = None;
         }
         let text = error::request_fault_message(fault);
         self.refused(&Failure::from(fault), &fault.detail, text, now, rng);
@@ -352,8 +364,11 @@ impl Wire {
     fn refused(&mut self, failure: &Failure<'_>, said: &str, text: String, now: Now, rng: &mut Entropy) {
         let Some(exchange) = &mut self.exchange else { return };
         let options = &exchange.options;
-        let limits =
-            Limits { max_retries: options.max_retries, max_delay_ms: options.max_retry_delay_ms, never: &[] };
+        let limits = Limits {
+            max_retries: options.max_retries.max(provider::least_retries(&exchange.model.api)),
+            max_delay_ms: options.max_retry_delay_ms,
+            never: &[],
+        };
         let verdict = if exchange.aborted {
             Verdict::Fail
         } else if Dialect::of(&exchange.model.api) == Some(Dialect::Codex) {
@@ -395,7 +410,8 @@ impl Wire {
         let message = if exchange.aborted {
             Self::aborted(&exchange.model, now)
         } else {
-            failure(&exchange.model, StopReason::Error, text, exchange.started)
+            let failed = failure(&exchange.model, StopReason::Error, text, exchange.started);
+            AssistantMessage { diagnostics: exchange.note.take().map(|note| alloc::vec![note]), ..failed }
         };
         exchange.stage = Stage::Failed(Box::new(message));
     }

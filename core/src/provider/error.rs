@@ -11,7 +11,7 @@ use crate::json::Value;
 use crate::model::Model;
 use crate::now::Wall;
 use crate::op::{Headers, host_of};
-use crate::provider::openai_responses;
+use crate::provider::{bedrock, openai_responses};
 
 /// Longest text taken from a body, characters.
 const MAX_BODY: usize = 4000;
@@ -42,7 +42,9 @@ pub fn http_error_message(model: &Model, status: u16, headers: &Headers, body: &
         None if said.is_empty() => "status code (no body)".to_string(),
         None => clean(&said),
     };
-    format!("{status} {said}")
+    let said = format!("{status} {said}");
+    let code = if model.api == bedrock::API { bedrock::failure::code_of(headers) } else { None };
+    code.map_or_else(|| said.clone(), |code| bedrock::failure::message(&code, &said))
 }
 
 /// Where a redirect leads, without user and query, which may hold secrets.
@@ -99,7 +101,8 @@ pub fn service_words(value: &Value) -> Option<String> {
     if let Some(text) = error.as_str() {
         return Some(text.to_string());
     }
-    let message = ["message", "detail", "error_description", "msg"].iter().find_map(|key| error.get(*key));
+    let message =
+        ["message", "Message", "detail", "error_description", "msg"].iter().find_map(|key| error.get(*key));
     let mut text = match message? {
         Value::String(text) => text.clone(),
         other => crate::json::to_string(other),

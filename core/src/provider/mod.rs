@@ -8,11 +8,13 @@ pub mod advice;
 pub mod anthropic;
 pub mod assemble;
 pub mod azure;
+pub mod bedrock;
 pub mod body;
 mod borrow;
 pub mod cost;
 pub mod demo;
 pub mod error;
+pub mod event_stream;
 mod flags;
 pub mod google;
 mod grammar;
@@ -35,7 +37,7 @@ use crate::fault::{Fault, IoFault};
 use crate::json::{Map, Value};
 use crate::message::{AssistantMessage, Message};
 use crate::model::{Model, ThinkingLevel};
-use crate::op::{Credential, HttpRequest};
+use crate::op::{Credential, Headers, HttpRequest};
 
 /// How long a provider should keep prompt prefixes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -201,6 +203,9 @@ pub enum BodyEnd {
 
 /// A push decoder of one response body.
 pub trait Decoder: Send {
+    /// The headers of the response came. Most protocols find nothing in them.
+    fn on_head(&mut self, _headers: &Headers) {}
+
     /// Takes bytes of a 2xx body and appends what they mean. Bytes after the terminal event are ignored.
     fn on_bytes(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>);
 
@@ -237,6 +242,7 @@ pub fn encoder(api: &str) -> Option<Box<dyn Encoder>> {
     match api {
         demo::API => Some(Box::new(demo::Tour)),
         "anthropic-messages" => Some(Box::new(anthropic::Anthropic::default())),
+        bedrock::API => Some(Box::new(bedrock::BedrockEncoder::default())),
         google::API | google::VERTEX => Some(Box::new(google::GoogleEncoder::default())),
         mistral::API => Some(Box::new(mistral::MistralEncoder::default())),
         openai_completions::API => Some(Box::new(openai_completions::CompletionsEncoder::default())),
@@ -245,4 +251,11 @@ pub fn encoder(api: &str) -> Option<Box<dyn Encoder>> {
             encoder
         }),
     }
+}
+
+/// How often a refused request of a protocol is sent again when the settings do not say more.
+#[must_use]
+pub fn least_retries(api: &str) -> u64 {
+    // What the libraries of AWS do: throttling is a part of everyday life there.
+    if api == bedrock::API { 2 } else { 0 }
 }

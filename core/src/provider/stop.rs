@@ -42,6 +42,19 @@ pub const ANTHROPIC: Table = &[
     ("sensitive", Stop::Failed),
 ];
 
+/// `stopReason` of Bedrock.
+pub const BEDROCK: Table = &[
+    ("end_turn", STOP),
+    ("stop_sequence", STOP),
+    ("max_tokens", LENGTH),
+    ("model_context_window_exceeded", LENGTH),
+    ("tool_use", TOOL_USE),
+    ("content_filtered", Stop::Failed),
+    ("guardrail_intervened", Stop::Failed),
+    ("malformed_model_output", Stop::Failed),
+    ("malformed_tool_use", Stop::Failed),
+];
+
 /// `status` of Responses, with the reason of an incomplete one.
 pub const OPENAI_RESPONSES: Table = &[
     ("completed", STOP),

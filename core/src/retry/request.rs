@@ -8,6 +8,7 @@ use super::{DelayTooLong, backoff_ms};
 use crate::fault::{FaultKind, IoFault};
 use crate::now::Wall;
 use crate::op::Headers;
+use crate::provider::bedrock;
 use crate::settings::ProviderRetry;
 use crate::text::phrase::contains_any;
 use crate::wire::http_head::{retry_after_ms, should_retry};
@@ -143,9 +144,16 @@ fn is_retryable(limits: &Limits<'_>, failure: &Failure<'_>) -> bool {
         Failure::Other => false,
         Failure::Status { status, .. } if limits.never.contains(status) => false,
         Failure::Status { status, headers } => {
-            should_retry(headers).unwrap_or(matches!(status, 408 | 409 | 429 | 500..))
+            let passing = || matches!(status, 408 | 409 | 429 | 500..) || is_throttled(headers);
+            should_retry(headers).unwrap_or_else(passing)
         }
     }
+}
+
+/// Some services of AWS throttle with status 400 and name it in a header.
+fn is_throttled(headers: &Headers) -> bool {
+    let code = bedrock::failure::code_of(headers);
+    code.is_some_and(|code| code.starts_with("Throttling") || code == "TooManyRequestsException")
 }
 
 #[cfg(test)]

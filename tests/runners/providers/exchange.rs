@@ -111,7 +111,14 @@ pub fn check_stream(expected: &Value, case: &Value) -> Result<(), String> {
         now_ms: 1,
     };
     encoder.encode(&request).map_err(|fault| fault.message)?;
-    let mut decoder = encoder.decoder(&model, 1);
+    let headers = common::header_list(&response["headers"]);
+    let headers = headers.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    let begin = || {
+        let mut decoder = encoder.decoder(&model, 1);
+        decoder.on_head(&headers);
+        decoder
+    };
+    let mut decoder = begin();
     let mut events = Vec::new();
     let mut log = Vec::new();
     for byte in &body {
@@ -124,7 +131,7 @@ pub fn check_stream(expected: &Value, case: &Value) -> Result<(), String> {
     describe(&log[before..], &mut *decoder, &mut events);
     let message = decoder.take();
     let (other, again) = splits::agree(&body, |pieces| {
-        let mut decoder = encoder.decoder(&model, 1);
+        let mut decoder = begin();
         let mut other = Vec::new();
         pieces.iter().for_each(|piece| decoder.on_bytes(piece, &mut other));
         decoder.on_end(end.clone(), &mut other);

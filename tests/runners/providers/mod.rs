@@ -1,6 +1,7 @@
 //! Vectors of `providers/`.
 
 mod anthropic;
+mod bedrock;
 pub mod common;
 mod completions;
 pub mod exchange;
@@ -24,6 +25,8 @@ pub const FILES: &[VectorFile] = &[
     file("anthropic-stream", anthropic::stream),
     file("anthropic-sequences", anthropic::sequence),
     file("attribution-headers", pure::attribution),
+    file("bedrock-request", bedrock::request),
+    file("bedrock-stream", bedrock::stream),
     file("copilot-headers", pure::copilot),
     file("cost", pure::price),
     file("header-merge", pure::header_merge),
