@@ -102,9 +102,9 @@ impl EventStream {
         let mut rest = bytes;
         while !rest.is_empty() && self.damage.is_none() {
             let step = if self.buffer.is_empty() {
-                self.from_input(rest, on_frame)
+                self.in_place(rest, on_frame)
             } else {
-                self.from_buffer(rest, on_frame)
+                self.through_buffer(rest, on_frame)
             };
             match step {
                 Ok(after) => rest = after,
@@ -124,7 +124,7 @@ impl EventStream {
     }
 
     /// Reads a frame where it lies; the beginning of one is kept.
-    fn from_input<'b>(
+    fn in_place<'b>(
         &mut self,
         bytes: &'b [u8],
         on_frame: &mut dyn FnMut(Frame<'_>),
@@ -140,7 +140,7 @@ impl EventStream {
     }
 
     /// Completes the kept beginning: first its lengths, then the frame.
-    fn from_buffer<'b>(
+    fn through_buffer<'b>(
         &mut self,
         bytes: &'b [u8],
         on_frame: &mut dyn FnMut(Frame<'_>),
