@@ -206,8 +206,8 @@ pub fn prepare(
     let mut access = Access::read(&base.place, &base.agent, args.api_key.clone(), warnings)?;
     let chosen = match choose(&args, &access, &base.settings, &opened.session, warnings)? {
         Some(chosen) => chosen,
-        None if rpc => Chosen::nothing(&base.place),
-        None => return Err(nothing_usable(&base.place).into()),
+        None if rpc => Chosen::nothing(&base.place, args.offline),
+        None => return Err(nothing_usable(&base.place, args.offline).into()),
     };
     let Chosen { model, level, warning } = chosen;
     warnings.extend(opened.note.into_iter().chain(warning));

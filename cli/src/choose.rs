@@ -12,6 +12,8 @@ use tau_core::settings::Settings;
 
 use crate::args::Args;
 use crate::config::Access;
+use crate::local_servers;
+use crate::models_command::is_offline;
 use crate::surroundings::Surroundings;
 
 /// What was chosen.
@@ -27,9 +29,9 @@ pub struct Chosen {
 impl Chosen {
     /// No model: the program goes on, for surfaces that can choose one later.
     #[must_use]
-    pub fn nothing(place: &Surroundings) -> Self {
+    pub fn nothing(place: &Surroundings, offline: bool) -> Self {
         let model = Arc::new(Model::placeholder());
-        Self { model, level: ThinkingLevel::Off, warning: Some(nothing_usable(place)) }
+        Self { model, level: ThinkingLevel::Off, warning: Some(nothing_usable(place, offline)) }
     }
 }
 
@@ -117,9 +119,17 @@ fn warning(of_session: Option<String>, choice: &Choice, model: &Model, pool: &[E
     ))
 }
 
-/// What to do when there is no model.
+/// What to do when there is no model. Unless `offline`, servers on this machine are looked for and offered.
 #[must_use]
-pub fn nothing_usable(place: &Surroundings) -> String {
+pub fn nothing_usable(place: &Surroundings, offline: bool) -> String {
+    let servers = if offline || is_offline() { Vec::new() } else { local_servers::find() };
+    if !servers.is_empty() {
+        return format!(
+            "no model is configured, but this machine serves some: {}. `tau models scan` writes them into {}",
+            local_servers::told(&servers),
+            place.agent_file("models.json")
+        );
+    }
     format!(
         "no model can be used, because no provider has credentials. Put an API key into the environment \
          (ANTHROPIC_API_KEY, OPENAI_API_KEY …), give one with --model and --api-key, or describe a provider in {}. \

@@ -6,12 +6,16 @@ use tau_core::auth::file::AuthFile;
 use tau_core::auth::resolve::{Commands, Facts, Step, Stored, is_configured, resolve};
 use tau_core::model::Model;
 use tau_core::model::catalog::Catalog;
+use tau_core::model::remote;
 use tau_core::settings::{ConfigFault, Scope, Settings, Source, load};
 use tau_io_std::sys::env;
 
 use crate::files::read_text;
 use crate::settings_store;
 use crate::surroundings::{Listing, Surroundings};
+
+/// File of the agent directory with lists of models of the remote catalogue.
+pub const STORE: &str = "models-store.json";
 
 /// A settings file.
 struct Found {
@@ -74,7 +78,8 @@ impl Access {
     ) -> Result<Self, String> {
         let path = place.agent_file("models.json");
         let text = if agent.has("models.json") { read_text(&path) } else { Ok(None) };
-        let catalog = Catalog::load(&path, text.as_ref().map(Option::as_deref).map_err(String::as_str));
+        let stored = if agent.has(STORE) { stored_lists(place, warnings) } else { Vec::new() };
+        let catalog = Catalog::load_over(&stored, &path, text.as_ref().map(Option::as_deref).map_err(String::as_str));
         let (whole, parts): (Vec<_>, Vec<_>) =
             catalog.faults().iter().partition(|fault| matches!(fault.at.as_str(), "" | "providers"));
         if let Some(fault) = whole.first() {
@@ -142,6 +147,19 @@ impl Access {
             env: &env::var,
             commands,
             auth_path: &self.auth_path,
+        }
+    }
+}
+
+/// Newer lists of models that were asked for once. They can be asked for again, so a broken file is only told.
+fn stored_lists(place: &Surroundings, warnings: &mut Vec<String>) -> Vec<(String, remote::Stored)> {
+    let path = place.agent_file(STORE);
+    let text = read_text(&path).map(Option::unwrap_or_default);
+    match text.and_then(|text| if text.is_empty() { Ok(Vec::new()) } else { remote::read_store(&text) }) {
+        Ok(stored) => stored,
+        Err(why) => {
+            warnings.push(format!("{path}: {why}; the built-in models count. Move the file away"));
+            Vec::new()
         }
     }
 }

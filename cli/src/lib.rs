@@ -14,8 +14,10 @@ pub mod export;
 pub mod file_args;
 pub mod files;
 pub mod list_models;
+pub mod local_servers;
 pub mod memory;
 pub mod mode;
+pub mod models_command;
 pub mod old_credentials;
 pub mod old_layout;
 pub mod out;
@@ -55,6 +57,9 @@ pub fn main() -> ExitCode {
     }
     if items.next_if(|first| first == "auth").is_some() {
         return credentials_of(items);
+    }
+    if items.next_if(|first| first == "models").is_some() {
+        return lists_of_models(items);
     }
     if items.next_if(|first| first == "sessions").is_some() {
         return stored_sessions(items);
@@ -147,6 +152,16 @@ fn stored_sessions(items: impl Iterator<Item = String>) -> ExitCode {
         Ok(done) => {
             answer(&done.text);
             if done.success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(why) => fail([why]),
+    }
+}
+
+fn lists_of_models(items: impl Iterator<Item = String>) -> ExitCode {
+    match args::models::parse(items).and_then(|args| models_command::run(&args)) {
+        Ok((text, good)) => {
+            let code = answer(&text);
+            if good { code } else { ExitCode::FAILURE }
         }
         Err(why) => fail([why]),
     }

@@ -215,6 +215,8 @@ impl Sandbox {
             .env("HOME", self.root.join("home"))
             .env("PI_CODING_AGENT_DIR", self.agent())
             .env("LANG", "C.UTF-8")
+            // What happens to run on this machine is no part of a test.
+            .env("TAU_LOCAL_SERVERS", "")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -5,6 +5,7 @@
 
 pub mod auth;
 pub mod help;
+pub mod models;
 mod options;
 pub mod sessions;
 

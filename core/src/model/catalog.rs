@@ -7,6 +7,7 @@ use super::Model;
 use super::builtin::{self, Codes, Facts, Line};
 use super::config::{self, BaseProvider, ProviderConfig};
 use super::record::{self, Record};
+use super::remote::{self, SHIPPED_AT, Stored};
 use crate::json::Value;
 use crate::settings::ConfigFault;
 
@@ -14,6 +15,8 @@ use crate::settings::ConfigFault;
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     configured: Vec<ProviderConfig>,
+    /// Built-in providers with a newer list of models.
+    renewed: Vec<(String, Vec<Record>)>,
     faults: Vec<ConfigFault>,
 }
 
@@ -41,7 +44,25 @@ impl Catalog {
     /// in [`Self::faults`]; everything that is right counts.
     #[must_use]
     pub fn load(path: &str, text: Result<Option<&str>, &str>) -> Self {
+        Self::load_over(&[], path, text)
+    }
+
+    /// As [`Self::load`], over the lists of the remote catalogue that are stored.
+    #[must_use]
+    pub fn load_over(
+        stored: &[(String, Stored)],
+        path: &str,
+        text: Result<Option<&str>, &str>,
+    ) -> Self {
         let mut catalog = Self::default();
+        for (id, stored) in stored {
+            let newer = stored.newer_than(SHIPPED_AT);
+            let Some(section) = builtin::section(id).filter(|_| !newer.is_empty()) else { continue };
+            // What OpenRouter lists for a key is all that the key may use.
+            let whole = section.id == "openrouter";
+            let models = if whole { newer.to_vec() } else { remote::lay_over(section.records(), newer) };
+            catalog.renewed.push((id.clone(), models));
+        }
         match text {
             Ok(None) => {}
             Ok(Some(text)) => catalog.configure(path, text),
@@ -61,7 +82,7 @@ impl Catalog {
             let base = builtin::section(&id).map(|section| BaseProvider {
                 name: section.name.to_string(),
                 base_url: Some(section.base_url).filter(|url| !url.is_empty()).map(ToString::to_string),
-                models: section.records(),
+                models: self.renewed(section.id).map_or_else(|| section.records(), <[Record]>::to_vec),
             });
             match config::compose(&id, base.as_ref(), &entry) {
                 Ok(provider) => self.configured.push(provider),
@@ -82,6 +103,10 @@ impl Catalog {
         self.configured.iter().find(|provider| provider.id == id)
     }
 
+    fn renewed(&self, id: &str) -> Option<&[Record]> {
+        self.renewed.iter().find(|(provider, _)| provider == id).map(|(_, models)| models.as_slice())
+    }
+
     /// Every chat model: built-in providers in their order, then new ones in the order of the file.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry<'_>> {
@@ -89,7 +114,10 @@ impl Catalog {
         for section in builtin::sections() {
             match self.configured(section.id) {
                 Some(provider) => entries.extend(records(provider)),
-                None => entries.extend(section.lines().map(|line| table_entry(section.id, line))),
+                None => match self.renewed(section.id) {
+                    Some(models) => entries.extend(of_records(section.id, models)),
+                    None => entries.extend(section.lines().map(|line| table_entry(section.id, line))),
+                },
             }
         }
         entries.extend(self.new_ones().flat_map(records));
@@ -113,6 +141,9 @@ impl Catalog {
             return records(configured).find(|entry| entry.id == id);
         }
         let section = builtin::section(provider)?;
+        if let Some(models) = self.renewed(provider) {
+            return of_records(section.id, models).find(|entry| entry.id == id);
+        }
         section.line(id).map(|line| table_entry(section.id, line))
     }
 
@@ -129,10 +160,13 @@ const fn table_entry(provider: &'static str, line: Line) -> Entry<'static> {
 
 /// The chat models of a provider of `models.json`.
 fn records(provider: &ProviderConfig) -> impl Iterator<Item = Entry<'_>> {
-    let chat = provider.models.iter().filter(|model| is_chat(model));
-    chat.map(|model| {
+    of_records(&provider.id, &provider.models)
+}
+
+fn of_records<'a>(provider: &'a str, models: &'a [Record]) -> impl Iterator<Item = Entry<'a>> {
+    models.iter().filter(|model| is_chat(model)).map(move |model| {
         let text = |key: &str| model.get(key).and_then(Value::as_str).unwrap_or_default();
-        Entry { provider: &provider.id, id: text("id"), name: text("name"), source: Source::Record(model) }
+        Entry { provider, id: text("id"), name: text("name"), source: Source::Record(model) }
     })
 }
 

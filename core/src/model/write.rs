@@ -1,7 +1,7 @@
 //! Models as JSON objects, in the spelling of `models.json` (spec 60 §3.3).
 
 use super::{Model, Rates};
-use crate::json::Writer;
+use crate::json::{Value, Writer};
 
 impl Model {
     /// Writes the model as one object with all its fields; [`super::record::to_model`] reads it back.
@@ -56,6 +56,13 @@ impl Model {
 }
 
 impl Rates {
+    /// The `cost` object of a record.
+    pub(crate) fn to_value(&self) -> Value {
+        let mut w = Writer::new();
+        self.write(&mut w);
+        crate::json::parse(w.as_str()).unwrap_or_default()
+    }
+
     fn write(&self, w: &mut Writer) {
         w.begin_object();
         write_rates([self.input, self.output, self.cache_read, self.cache_write], w);

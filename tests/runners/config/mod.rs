@@ -2,6 +2,7 @@
 
 mod auth;
 mod auth_store;
+mod catalogue;
 mod cost;
 mod models;
 mod oauth;
@@ -23,6 +24,9 @@ pub const FILES: &[VectorFile] = &[
     file("auth-resolve", auth::resolve_one),
     file("azure-config", paths::azure),
     file("config-value", auth::config_value),
+    file("catalog-refresh", catalogue::refresh),
+    file("openrouter-personalize", catalogue::personalize),
+    file("thinking-catalog", catalogue::levels),
     file("cost", cost::price),
     file("openrouter-cost", cost::openrouter),
     file("jsonc", settings::jsonc),

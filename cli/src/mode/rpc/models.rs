@@ -19,7 +19,7 @@ impl Rpc {
     pub(super) fn why_no_prompt(&mut self) -> Option<String> {
         let model = self.model();
         if model.is_placeholder() {
-            return Some(nothing_usable(&self.workshop.base.place));
+            return Some(nothing_usable(&self.workshop.base.place, true));
         }
         let access = &mut self.workshop.access;
         if access.usable(&model.provider) {

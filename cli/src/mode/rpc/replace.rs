@@ -163,7 +163,7 @@ impl Rpc {
         // The flags were about the first session.
         let flags = Args { provider: None, model: None, models: None, thinking: None, ..args.clone() };
         let chosen = choose(&flags, access, &base.settings, session, &mut Vec::new())?;
-        Ok(Some(chosen.unwrap_or_else(|| Chosen::nothing(&base.place))))
+        Ok(Some(chosen.unwrap_or_else(|| Chosen::nothing(&base.place, args.offline))))
     }
 
     /// `None` = the model and level of the session before.
