@@ -79,7 +79,8 @@ impl Access {
         let path = place.agent_file("models.json");
         let text = if agent.has("models.json") { read_text(&path) } else { Ok(None) };
         let stored = if agent.has(STORE) { stored_lists(place, warnings) } else { Vec::new() };
-        let catalog = Catalog::load_over(&stored, &path, text.as_ref().map(Option::as_deref).map_err(String::as_str));
+        let catalog =
+            Catalog::load_over(&stored, &path, text.as_ref().map(Option::as_deref).map_err(String::as_str));
         let (whole, parts): (Vec<_>, Vec<_>) =
             catalog.faults().iter().partition(|fault| matches!(fault.at.as_str(), "" | "providers"));
         if let Some(fault) = whole.first() {

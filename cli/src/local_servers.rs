@@ -34,7 +34,8 @@ fn ask(kind: Kind, port: u16, deadline: Instant) -> Option<Server> {
     let mut stream = TcpStream::connect_timeout(&address, left()?).ok()?;
     stream.set_write_timeout(left()).ok()?;
     // HTTP/1.0: the body comes in one piece and ends with the connection.
-    let question = format!("GET /v1/models HTTP/1.0\r\nhost: 127.0.0.1:{port}\r\naccept: application/json\r\n\r\n");
+    let question =
+        format!("GET /v1/models HTTP/1.0\r\nhost: 127.0.0.1:{port}\r\naccept: application/json\r\n\r\n");
     stream.write_all(question.as_bytes()).ok()?;
     let (mut answer, mut piece) = (Vec::new(), [0; 8192]);
     let body = loop {
@@ -110,7 +111,11 @@ mod tests {
             ("HTTP/1.0 200 OK\r\n\r\n{}", false, None),
             ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}rest", false, Some("{}")),
             ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}", true, None),
-            ("HTTP/1.1 200\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n1;x=y\r\n}\r\n0\r\n\r\n", false, Some("{}")),
+            (
+                "HTTP/1.1 200\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n1;x=y\r\n}\r\n0\r\n\r\n",
+                false,
+                Some("{}"),
+            ),
             ("HTTP/1.1 200\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{\r\n", true, None),
             ("HTTP/1.1 404 Not Found\r\n\r\n{}", true, None),
             ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\n{}", true, Some("{}")),

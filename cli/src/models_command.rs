@@ -101,7 +101,11 @@ fn add(text: Option<&str>, servers: &[Server], out: &mut String) -> Result<Optio
             let _ = writeln!(out, "{}: {id} has all its models already", server.kind.name);
         } else if has_comments {
             // The list would be written anew, and lose the comments in it.
-            let _ = writeln!(out, "{}: {id} is there without {names}; the file has comments, add them by hand", server.kind.name);
+            let _ = writeln!(
+                out,
+                "{}: {id} is there without {names}; the file has comments, add them by hand",
+                server.kind.name
+            );
         } else {
             let mut list = entry.get("models").and_then(Value::as_array).cloned().unwrap_or_default();
             list.extend(missing.into_iter().cloned().map(Value::Object));
@@ -161,7 +165,11 @@ fn providers(args: &ModelsArgs, access: &Access) -> Result<Vec<String>, String> 
         let ids = builtin::sections().map(|section| section.id);
         let found: Vec<String> =
             ids.filter(|id| has_list(id) && access.usable(id)).map(str::to_owned).collect();
-        return if found.is_empty() { Err("no provider has credentials; name one".to_owned()) } else { Ok(found) };
+        return if found.is_empty() {
+            Err("no provider has credentials; name one".to_owned())
+        } else {
+            Ok(found)
+        };
     }
     let unknown = |id: &&String| builtin::section(id).is_none() || !has_list(id);
     match args.providers.iter().find(unknown) {
@@ -202,7 +210,9 @@ impl Desk {
     /// The list of OpenRouter with only what the key may use.
     fn restricted(&self, outcome: Outcome) -> Outcome {
         let Outcome { store: Some(mut store), problem: None } = outcome else { return outcome };
-        let Some(section) = builtin::section("openrouter") else { return Outcome { store: Some(store), problem: None } };
+        let Some(section) = builtin::section("openrouter") else {
+            return Outcome { store: Some(store), problem: None };
+        };
         let op = SecretOp {
             provider: section.id.to_owned(),
             model: String::new(),

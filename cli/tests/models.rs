@@ -126,7 +126,10 @@ fn a_newer_list_is_asked_for_only_on_request() {
     assert_eq!(told.out, "groq: 1 models\n");
     let listed = run(&place, &["--list-models", "groq"], &env).ok().out;
     let row = listed.lines().find(|line| line.contains("brand-new")).unwrap();
-    assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["groq", "brand-new", "1K", "100", "yes", "no", "$1/$2"]);
+    assert_eq!(
+        row.split_whitespace().collect::<Vec<_>>(),
+        ["groq", "brand-new", "1K", "100", "yes", "no", "$1/$2"]
+    );
     assert!(listed.contains("openai/gpt-oss-120b"), "the built-in ones stay: {listed}");
 
     // A refusal keeps the list, and says so.

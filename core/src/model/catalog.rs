@@ -49,11 +49,7 @@ impl Catalog {
 
     /// As [`Self::load`], over the lists of the remote catalogue that are stored.
     #[must_use]
-    pub fn load_over(
-        stored: &[(String, Stored)],
-        path: &str,
-        text: Result<Option<&str>, &str>,
-    ) -> Self {
+    pub fn load_over(stored: &[(String, Stored)], path: &str, text: Result<Option<&str>, &str>) -> Self {
         let mut catalog = Self::default();
         for (id, stored) in stored {
             let newer = stored.newer_than(SHIPPED_AT);

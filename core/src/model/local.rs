@@ -95,7 +95,9 @@ impl Server {
     pub fn entry(&self) -> Value {
         let off = |key: &str| (key.to_string(), Value::Bool(false));
         let compat: Map<String, Value> =
-            [off("supportsStore"), off("supportsDeveloperRole"), off("supportsReasoningEffort")].into_iter().collect();
+            [off("supportsStore"), off("supportsDeveloperRole"), off("supportsReasoningEffort")]
+                .into_iter()
+                .collect();
         let text = |key: &str, value: &str| (key.to_string(), Value::from(value));
         let entry: Map<String, Value> = [
             text("name", self.kind.name),
@@ -115,7 +117,8 @@ impl Server {
     #[must_use]
     pub fn missing_in(&self, entry: &Value) -> Vec<&Record> {
         let known = entry.get("models").and_then(Value::as_array);
-        let has = |id: Option<&Value>| known.is_some_and(|list| list.iter().any(|model| model.get("id") == id));
+        let has =
+            |id: Option<&Value>| known.is_some_and(|list| list.iter().any(|model| model.get("id") == id));
         self.models.iter().filter(|model| !has(model.get("id"))).collect()
     }
 
@@ -133,7 +136,10 @@ mod tests {
     #[test]
     fn lists_of_the_four_servers() {
         let rows = [
-            (r#"{"object":"list","data":[{"id":"qwen3:8b","object":"model","owned_by":"library"}]}"#, json!([{"id": "qwen3:8b"}])),
+            (
+                r#"{"object":"list","data":[{"id":"qwen3:8b","object":"model","owned_by":"library"}]}"#,
+                json!([{"id": "qwen3:8b"}]),
+            ),
             (
                 r#"{"data":[{"id":"m.gguf","meta":{"n_ctx":4096,"n_ctx_train":32768}},{"id":"n","meta":{"n_ctx_train":131072}}]}"#,
                 json!([{"id": "m.gguf", "contextWindow": 4096, "maxTokens": 2048},
@@ -143,7 +149,10 @@ mod tests {
                 r#"{"data":[{"id":"text-embedding-nomic"},{"id":"google/gemma","max_context_length":8192},{"id":" "},{"id":5},7]}"#,
                 json!([{"id": "google/gemma", "contextWindow": 8192, "maxTokens": 4096}]),
             ),
-            (r#"{"data":[{"id":"m","max_model_len":1}]}"#, json!([{"id": "m", "contextWindow": 1, "maxTokens": 1}])),
+            (
+                r#"{"data":[{"id":"m","max_model_len":1}]}"#,
+                json!([{"id": "m", "contextWindow": 1, "maxTokens": 1}]),
+            ),
             (r#"{"models":[]}"#, json!([])),
             ("<html>", json!([])),
         ];
@@ -169,7 +178,10 @@ mod tests {
         let catalog = super::super::catalog::Catalog::load("models.json", Ok(Some(&text)));
         assert!(catalog.faults().is_empty(), "{:?}", catalog.faults());
         let model = catalog.find("ollama", "b").unwrap();
-        assert_eq!((model.base_url.as_str(), model.api.as_str()), ("http://127.0.0.1:7/v1", "openai-completions"));
+        assert_eq!(
+            (model.base_url.as_str(), model.api.as_str()),
+            ("http://127.0.0.1:7/v1", "openai-completions")
+        );
         assert_eq!(server.missing_in(&json!({"models": [{"id": "b"}]})).len(), 1);
     }
 }

@@ -251,7 +251,8 @@ pub fn restrict_openrouter(models: Vec<Record>, status: u16, body: &[u8]) -> Res
         }
         let entry = told.get(model.get("id")?.as_str()?)?;
         let top = entry.get("top_provider");
-        let limit = |value: Option<&Value>| value.filter(|limit| limit.as_f64().is_some_and(|n| n > 0.0)).cloned();
+        let limit =
+            |value: Option<&Value>| value.filter(|limit| limit.as_f64().is_some_and(|n| n > 0.0)).cloned();
         let context = limit(top.and_then(|top| top.get("context_length")));
         if let Some(context) = context.or_else(|| limit(entry.get("context_length"))) {
             model.insert("contextWindow".to_string(), context);

@@ -1,9 +1,9 @@
 //! Where lists of models come from.
 
 use serde_json::{Map, Value, json};
+use tau_core::model::ThinkingLevel;
 use tau_core::model::record::{self, Record};
 use tau_core::model::remote::{self, Stored};
-use tau_core::model::ThinkingLevel;
 use tau_core::now::Wall;
 use tau_core::op::{Headers, HttpRequest};
 use tau_tests::compare::same;
@@ -89,7 +89,8 @@ pub fn personalize(_: &Value, case: &Value) -> Result<(), String> {
     };
     let base_url = input["credential"]["baseUrl"].as_str().unwrap_or("https://openrouter.ai/api/v1");
     let request = remote::openrouter_request(base_url, key);
-    let header = |wanted: &str| request.headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
+    let header =
+        |wanted: &str| request.headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
     let requests = json!([{ "url": request.url, "authorization": header("authorization") }]);
     let response = &input["response"];
     let status = u16::try_from(response["status"].as_u64().unwrap_or(200)).unwrap_or(0);
