@@ -40,6 +40,8 @@ const SOURCES: &[Source] = &[
     ("partial_json", "providers/partial-json", |case| with_split(chunks(&case["input"]["chunks"])?)),
     ("partial_json", "providers/repair-json", |case| with_split(case["input"].as_str()?.into())),
     ("frontmatter", "tools/frontmatter", |case| Some(case["input"]["text"].as_str()?.into())),
+    ("models_json", "config/models-json", |case| Some(case["input"]["content"].as_str()?.into())),
+    ("auth_file", "config/auth-file-validate", |case| Some(case["input"]["content"].as_str()?.into())),
     ("settings_jsonc", "config/jsonc", |case| Some(case["input"].as_str()?.into())),
     ("settings_jsonc", "config/settings-merge", |case| Some(case["input"]["global"].as_str()?.into())),
     ("session_reader", "sessions/malformed-files", file),

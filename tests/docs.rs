@@ -5,6 +5,9 @@
 
 use tau_core::compaction::cut::{Part, choose, settle};
 use tau_core::compaction::should_compact;
+use tau_core::model::ThinkingLevel;
+use tau_core::model::catalog::Catalog;
+use tau_core::model::scope::{What, scope};
 use tau_core::prompt::templates;
 use tau_core::settings::{CompactionSettings, Scope, Source, load};
 use tau_core::skills::command::{self, Expansion};
@@ -12,6 +15,7 @@ use tau_core::skills::disk::{Disk, Entry, EntryKind, ReadFault, Target};
 use tau_core::skills::scan_folder;
 
 const SKILLS: &str = include_str!("../docs/skills.md");
+const MODELS: &str = include_str!("../docs/models.md");
 const COMPACTION: &str = include_str!("../docs/compaction.md");
 
 /// The fenced blocks of a language.
@@ -118,4 +122,42 @@ fn the_figures_of_the_document_are_right() {
     let kept: u64 = entries[cut.first_kept..].iter().map(|(_, tokens)| tokens).sum();
     assert!(COMPACTION.contains("before the reply of 4000 behind it: 9000 tokens are kept"));
     assert_eq!((entries[cut.first_kept].1, kept, cut.turn_start), (4000, 9000, Some(0)));
+}
+
+#[test]
+fn the_models_of_the_document_are_right() {
+    let examples = blocks(MODELS, "json models");
+    assert_eq!(examples.len(), 2);
+    let catalogs: Vec<Catalog> =
+        examples.iter().map(|text| Catalog::load("models.json", Ok(Some(text)))).collect();
+    for catalog in &catalogs {
+        assert!(catalog.faults().is_empty(), "{:?}", catalog.faults());
+    }
+    let plain = catalogs[0].find("workshop", "qwen3-coder").unwrap();
+    assert_eq!((plain.context_window, plain.max_tokens), (128_000, 16_384));
+    let glm = catalogs[0].find("workshop", "glm-5").unwrap();
+    assert!(glm.image_input && glm.supports(ThinkingLevel::Max) && !glm.supports(ThinkingLevel::Minimal));
+    let opus = catalogs[1].find("anthropic", "claude-opus-5-5").unwrap();
+    assert_eq!((opus.context_window, opus.rates.input, opus.rates.output), (400_000, 3.0, 20.0));
+    assert_eq!(opus.base_url, "https://gateway.example/anthropic");
+    let kimi = catalogs[1].find("openrouter", "moonshotai/kimi-k2.7-code").unwrap();
+    assert_eq!(kimi.compat.unwrap()["openRouterRouting"]["only"][0], "moonshotai");
+}
+
+#[test]
+fn the_patterns_of_the_document_name_models() {
+    let catalog = Catalog::default();
+    let text = blocks(MODELS, "json settings")[0];
+    let (settings, faults) =
+        load(&[Source { scope: Scope::Global, path: "settings.json", text: Ok(Some(text)) }]);
+    assert!(faults.is_empty(), "{faults:?}");
+    let found = scope(&catalog.entries(), &|_| true, settings.enabled_models());
+    let noted: Vec<String> = found
+        .remarks
+        .iter()
+        .filter(|remark| !matches!(remark.what, What::Ambiguous(_)))
+        .map(ToString::to_string)
+        .collect();
+    assert!(noted.is_empty(), "{noted:?}");
+    assert!(found.models.len() > 400 && found.models[0].level == Some(ThinkingLevel::High));
 }

@@ -13,6 +13,7 @@
 #![allow(missing_docs)]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod document;
 mod pack;
 
 use std::fmt::Write as _;
