@@ -38,10 +38,14 @@ fn document() -> String {
             continue;
         }
         protocols.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        let protocols: Vec<String> = protocols.iter().map(|(api, count)| format!("`{api}` ({count})")).collect();
+        let protocols: Vec<String> =
+            protocols.iter().map(|(api, count)| format!("`{api}` ({count})")).collect();
         let auth = env::provider(section.id);
-        let variables: Vec<String> =
-            auth.into_iter().flat_map(|auth| auth.method.variables()).map(|name| format!("`{name}`")).collect();
+        let variables: Vec<String> = auth
+            .into_iter()
+            .flat_map(|auth| auth.method.variables())
+            .map(|name| format!("`{name}`"))
+            .collect();
         let sign_in = if oauth::is_supported(section.id) { "yes" } else { "" };
         let _ = writeln!(
             out,
