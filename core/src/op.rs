@@ -3,11 +3,13 @@
 //! An op is the largest unit that needs no decision of the core, and its limits travel inside it, so a backend
 //! cannot flood the machine. Paths are text; a name that is not UTF-8 is shown lossily and cannot be opened.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::agent::{HookCall, HookReply};
 use crate::auth::sigv4;
 use crate::json::Value;
 use crate::message::Text;
@@ -31,6 +33,8 @@ pub enum Op {
     Secret(SecretOp),
     /// A tool of the embedding program; answered by [`Outcome::Host`].
     Host(HostCall),
+    /// A question about the run to the embedding program; answered by [`Outcome::Hook`].
+    Hook(Box<HookCall>),
 }
 
 /// Ordering domain of an op: ops of the same lane run first in, first out, one at a time.
@@ -501,4 +505,6 @@ pub enum Outcome {
     Secret(Result<Credential, String>),
     /// Result of a host tool.
     Host(crate::tools::ToolOutput),
+    /// The answer to a hook.
+    Hook(Box<HookReply>),
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use smol::Timer;
 use smol::channel::{Receiver, Sender, unbounded};
+use tau_core::agent::HookCall;
 use tau_core::event::Event;
 use tau_core::fault::{FaultKind, IoFault};
 use tau_core::hub::Output;
 use tau_core::ids::OpId;
 use tau_core::input::{Command, Input, Reply};
-use tau_core::op::Op;
+use tau_core::op::{Op, Outcome};
 use tau_io_std::machine::{Handlers, Machine, SinkFlow};
 use tau_io_std::sys::clock::Clock;
 use tau_io_std::sys::{self, CancelToken};
@@ -143,6 +144,9 @@ impl<M: Machine, S: FnMut(&Event, &M) -> SinkFlow> Driver<M, S> {
                 Op::Host(call) => {
                     let mut update = |output| reply(Reply::Update(output));
                     Reply::Done((handlers.host)(call.clone(), &mut update, &cancel))
+                }
+                Op::Hook(call) => {
+                    Reply::Done(Outcome::Hook(Box::new((handlers.hook)(HookCall::clone(call), &cancel))))
                 }
                 other => sys::last(sys::run(other, &mut |partial| reply(partial), &cancel)),
             };

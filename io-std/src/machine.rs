@@ -1,5 +1,6 @@
 //! What every driver is built around: a poll machine, a sink for its events, and the embedding program.
 
+use tau_core::agent::{HookCall, HookReply};
 use tau_core::event::Event;
 use tau_core::hub::{Hub, Output};
 use tau_core::input::Input;
@@ -85,10 +86,12 @@ pub struct Handlers {
     pub secret: Box<dyn Fn(SecretOp) -> Outcome + Send + Sync>,
     /// A tool of the embedding program; the second argument takes intermediate results.
     pub host: Box<dyn Fn(HostCall, &mut dyn FnMut(ToolOutput), &CancelToken) -> Outcome + Send + Sync>,
+    /// Questions about a run, for the hooks that are switched on. May take its time; it must look at the token.
+    pub hook: Box<dyn Fn(HookCall, &CancelToken) -> HookReply + Send + Sync>,
 }
 
 impl Default for Handlers {
-    /// Knows no credentials and no tools.
+    /// Knows no credentials and no tools, and changes nothing.
     fn default() -> Self {
         Self {
             secret: Box::new(|op| {
@@ -97,6 +100,7 @@ impl Default for Handlers {
             host: Box::new(|call, _, _| {
                 Outcome::Host(ToolOutput::error(format!("the tool {} has no implementation", call.tool)))
             }),
+            hook: Box::new(|call, _| call.neutral()),
         }
     }
 }

@@ -22,6 +22,21 @@ pub struct HookSet {
     pub prepare_next_turn: bool,
     /// Before each request.
     pub prepare_request: bool,
+    /// What a request is made of.
+    pub transform_context: bool,
+}
+
+impl HookSet {
+    /// Whether the embedding program is asked anything: all but `prepare_next_turn`, which is answered by the session
+    /// layer.
+    #[must_use]
+    pub const fn asks_host(self) -> bool {
+        self.before_tool_call
+            || self.after_tool_call
+            || self.finish_turn
+            || self.prepare_request
+            || self.transform_context
+    }
 }
 
 /// A question to the host; the run waits for the answer.
@@ -56,6 +71,30 @@ pub enum HookCall {
     PrepareNextTurn,
     /// A request is about to be made: change anything?
     PrepareRequest,
+    /// A request is made of these messages: leave out or add any, for this request only?
+    TransformContext {
+        /// The transcript.
+        messages: Vec<Arc<Message>>,
+    },
+}
+
+impl HookCall {
+    /// The answer that changes nothing.
+    #[must_use]
+    pub fn neutral(&self) -> HookReply {
+        match self {
+            Self::BeforeToolCall { index, .. } => {
+                HookReply::BeforeToolCall { index: *index, verdict: ToolVerdict::Run(None) }
+            }
+            Self::AfterToolCall { index, .. } => {
+                HookReply::AfterToolCall { index: *index, change: Ok(ResultChange::default()) }
+            }
+            Self::FinishTurn { .. } => HookReply::FinishTurn(None),
+            Self::PrepareNextTurn => HookReply::PrepareNextTurn(TurnChange::default()),
+            Self::PrepareRequest => HookReply::PrepareRequest(TurnChange::default()),
+            Self::TransformContext { messages } => HookReply::TransformContext(messages.clone()),
+        }
+    }
 }
 
 /// The host's answer.
@@ -81,6 +120,8 @@ pub enum HookReply {
     PrepareNextTurn(TurnChange),
     /// To `PrepareRequest`.
     PrepareRequest(TurnChange),
+    /// To `TransformContext`: what the request is made of.
+    TransformContext(Vec<Arc<Message>>),
     /// The hook itself failed; the run ends through the failure path (spec 10 §2.9).
     Failed(String),
 }

@@ -51,6 +51,8 @@ pub enum Out {
     AbortStream,
     /// Cancel the running calls; they still answer.
     AbortTools,
+    /// Cancel the questions to the host; they still are answered.
+    AbortHooks,
     /// The run is over.
     Finished {
         /// The user aborted it.
@@ -155,6 +157,12 @@ impl Agent {
     /// Replaces the thinking level.
     pub const fn set_thinking(&mut self, level: ThinkingLevel) {
         self.thinking = level;
+    }
+
+    /// Which hooks are asked.
+    #[must_use]
+    pub const fn hooks(&self) -> HookSet {
+        self.config.hooks
     }
 
     /// The transcript.
@@ -275,6 +283,9 @@ impl Agent {
             return;
         }
         run.aborted = true;
+        if self.config.hooks.asks_host() {
+            run.agenda.push_front(Step::Out(Out::AbortHooks));
+        }
         // The cancel goes out before anything that waits in the agenda.
         match run.waiting {
             Waiting::Reply => run.agenda.push_front(Step::Out(Out::AbortStream)),
@@ -511,6 +522,8 @@ impl Agent {
             }
             HookReply::PrepareNextTurn(change) => self.on_turn_change(change, Task::BeginTurn),
             HookReply::PrepareRequest(change) => self.on_turn_change(change, Task::Request),
+            // Whoever makes the request asked for it, and keeps it.
+            HookReply::TransformContext(_) => {}
         }
     }
 

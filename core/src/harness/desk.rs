@@ -40,7 +40,7 @@ pub struct DeskBoot {
     pub tools: Vec<Arc<Tool>>,
     /// The system prompt.
     pub prompt: Sections,
-    /// How runs behave. Its hooks are not asked: the Desk answers those it needs itself.
+    /// How runs behave. What happens between turns is the Desk's own affair; the other hooks are as given here.
     pub config: AgentConfig,
     /// Retries, compaction and summaries of branches go by these.
     pub settings: Arc<Settings>,
@@ -85,6 +85,10 @@ pub enum Want {
     AbortStream,
     /// Cancel the running calls.
     AbortTools,
+    /// Ask the embedding program; answer with [`Agent::on_hook`].
+    Hook(HookCall),
+    /// Cancel what it was asked.
+    AbortHooks,
     /// Ask for a summary; answer with [`Desk::on_summary`].
     Summarize(Box<SummaryRequest>),
     /// Cancel the request for a summary; it still answers with an aborted reply.
@@ -167,8 +171,7 @@ impl Desk {
     /// thinking level if its branch has none (spec 60 §1.6 rule 5).
     pub fn new(boot: DeskBoot, cx: &mut Cx<'_>) -> Self {
         let thinking = boot.model.clamp(boot.thinking);
-        // The Desk answers this one only: a run that asks another would wait for ever.
-        let hooks = HookSet { prepare_next_turn: true, ..HookSet::default() };
+        let hooks = HookSet { prepare_next_turn: true, ..boot.config.hooks };
         let config = AgentConfig { hooks, ..boot.config };
         let mut agent = Agent::new(config, boot.model, thinking);
         agent.set_context(boot.session.context().messages.clone());
@@ -347,8 +350,8 @@ impl Desk {
                     self.agent.on_hook(HookReply::PrepareNextTurn(TurnChange::default()), cx.now);
                 }
             }
-            // No other hook is switched on.
-            Out::Hook(_) => {}
+            Out::Hook(call) => cx.out.push(Want::Hook(call)),
+            Out::AbortHooks => cx.out.push(Want::AbortHooks),
         }
     }
 

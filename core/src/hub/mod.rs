@@ -13,6 +13,7 @@
 //! in which a surface must show them. The hub moves only when it is polled, so a command given between two polls
 //! counts before the next step.
 
+mod hooks;
 mod ops;
 mod request;
 mod shell;
@@ -25,6 +26,7 @@ use ops::{Ops, Owner};
 use request::{Next, Progress, Wire};
 use summary::Summary;
 
+use crate::agent::HookCall;
 use crate::entropy::Entropy;
 use crate::event::Event;
 use crate::fault::Fault;
@@ -32,7 +34,7 @@ use crate::harness::{Cx, Desk, DeskBoot, Shells, Want};
 use crate::ids::{OpId, UuidV7};
 use crate::input::{Command, Input, Reply};
 use crate::json::Value;
-use crate::message::{AssistantMessage, ToolCall};
+use crate::message::{AssistantMessage, Message, ToolCall};
 use crate::now::{Mono, Now};
 use crate::op::{HostCall, Lane, Op, Outcome};
 use crate::provider::RequestOptions;
@@ -90,6 +92,8 @@ pub struct Hub {
     env: Arc<ToolEnv>,
     options: RequestOptions,
     wants: Vec<Want>,
+    /// What the current request is made of, when the embedding program changed it.
+    context: Option<Vec<Arc<Message>>>,
 }
 
 impl Hub {
@@ -130,6 +134,7 @@ impl Hub {
             env: boot.env,
             options: boot.options,
             wants,
+            context: None,
         };
         hub.carry_out();
         hub
@@ -280,7 +285,7 @@ impl Hub {
                 Want::Append(op) => {
                     self.ops.start(Owner::Append(op.clone()), Lane::Session, Op::Append(op));
                 }
-                Want::Request => self.request(),
+                Want::Request => self.prepare_request(),
                 Want::Execute { index, tool, call, args } => self.execute(index, &tool, call, args),
                 Want::AbortStream => {
                     if let Some(op) = self.wire.abort(self.now) {
@@ -288,6 +293,8 @@ impl Hub {
                     }
                 }
                 Want::AbortTools => self.abort_tools(),
+                Want::Hook(call) => self.ask(call),
+                Want::AbortHooks => self.ops.cancel_hooks(),
                 Want::Summarize(request) => self.summarize(&request),
                 Want::AbortSummary => self.abort_summary(),
             }
@@ -301,8 +308,9 @@ impl Hub {
     fn route(&mut self, op: OpId, reply: Reply) {
         match self.ops.owner_of(op, &reply) {
             None => {}
+            Some(Owner::Hook(asked)) => self.hook_reply(asked, reply),
             Some(Owner::Request) => {
-                let context = self.desk.agent().context();
+                let context = self.context.as_deref().unwrap_or_else(|| self.desk.agent().context());
                 let next = self.wire.on_reply(op, reply, context, self.now, &mut self.rng);
                 self.start_request_op(next);
             }
@@ -330,7 +338,8 @@ impl Hub {
             self.ops.disown(op);
             self.ops.cancel(op);
         }
-        let next = self.wire.resume(self.desk.agent().context(), self.now);
+        let context = self.context.as_deref().unwrap_or_else(|| self.desk.agent().context());
+        let next = self.wire.resume(context, self.now);
         self.start_request_op(next);
         self.summary_resume();
         for index in self.bench.take_due(self.now.mono) {
@@ -339,6 +348,17 @@ impl Hub {
     }
 
     // ----- the request -----
+
+    /// Makes a request of the transcript, or of what the embedding program makes of it.
+    fn prepare_request(&mut self) {
+        self.context = None;
+        let agent = self.desk.agent();
+        if agent.hooks().transform_context && !agent.is_aborted() {
+            let messages = agent.context().to_vec();
+            return self.ask(HookCall::TransformContext { messages });
+        }
+        self.request();
+    }
 
     fn request(&mut self) {
         let agent = self.desk.agent();
@@ -349,7 +369,8 @@ impl Hub {
         }
         let options =
             RequestOptions { session_id: Some(self.desk.session().id().into()), ..self.options.clone() };
-        let next = self.wire.begin(agent.model(), agent.thinking(), &options, agent.context(), self.now);
+        let context = self.context.as_deref().unwrap_or_else(|| agent.context());
+        let next = self.wire.begin(agent.model(), agent.thinking(), &options, context, self.now);
         self.start_request_op(next);
     }
 

@@ -12,6 +12,21 @@ use crate::input::Reply;
 use crate::op::{AppendOp, Lane, Op};
 use crate::tools::Slot;
 
+/// What the embedding program was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// May the call at this place run?
+    Before(usize),
+    /// What of its result?
+    After(usize),
+    /// What follows a turn?
+    Finish,
+    /// What of the next request?
+    Request,
+    /// What is it made of?
+    Context,
+}
+
 /// Who asked for an op.
 #[derive(Clone, Debug)]
 pub(super) enum Owner {
@@ -21,6 +36,8 @@ pub(super) enum Owner {
     Summary,
     /// The call at this place of the batch.
     Call(usize, Slot),
+    /// A question to the embedding program.
+    Hook(Asked),
     /// The user, for the own shell.
     Shell,
     /// The session; what was to be written.
@@ -162,6 +179,13 @@ impl Ops {
             state.queue.retain(|(queued, _)| *queued != id);
         }
         self.undone.push_back(id);
+    }
+
+    /// Cancels all questions to the embedding program.
+    pub(super) fn cancel_hooks(&mut self) {
+        let is_hook = |entry: &Entry| matches!(entry.owner, Some(Owner::Hook(_)));
+        let asked: Vec<OpId> = self.open.iter().filter(|(_, e)| is_hook(e)).map(|(id, _)| *id).collect();
+        asked.into_iter().for_each(|id| self.cancel(id));
     }
 
     /// Nobody wants the replies of this op any more.

@@ -212,6 +212,12 @@ const fn is_quick(op: &Op) -> bool {
     match op {
         Op::Append(_) => true,
         Op::Fs(op) => !matches!(op, FsOp::ReadImage { .. } | FsOp::FitImage { .. }),
-        Op::Http(_) | Op::Search(_) | Op::Walk(_) | Op::Proc(_) | Op::Secret(_) | Op::Host(_) => false,
+        Op::Http(_)
+        | Op::Search(_)
+        | Op::Walk(_)
+        | Op::Proc(_)
+        | Op::Secret(_)
+        | Op::Host(_)
+        | Op::Hook(_) => false,
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use tau_core::agent::HookCall;
 use tau_core::fault::IoFault;
 use tau_core::input::{Input, Reply};
 use tau_core::op::{Op, Outcome};
@@ -131,6 +132,9 @@ fn perform<M: Machine>(shared: &Arc<Shared<M>>, job: &Job) -> Result<Outcome, Io
         Op::Host(call) => {
             let mut update = |output| partial(Reply::Update(output));
             Ok((shared.handlers.host)(call.clone(), &mut update, &job.cancel))
+        }
+        Op::Hook(call) => {
+            Ok(Outcome::Hook(Box::new((shared.handlers.hook)(HookCall::clone(call), &job.cancel))))
         }
         other => sys::run(other, &mut partial, &job.cancel),
     }

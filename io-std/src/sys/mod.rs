@@ -43,7 +43,7 @@ pub fn run(op: &Op, partial: &mut dyn FnMut(Reply), cancel: &CancelToken) -> Res
         Op::Walk(spec) => walk::walk(spec, cancel),
         Op::Proc(spec) => process::run(spec, partial, cancel).map(Outcome::Exit),
         Op::Append(op) => append::append(op),
-        Op::Http(_) | Op::Secret(_) | Op::Host(_) => {
+        Op::Http(_) | Op::Secret(_) | Op::Host(_) | Op::Hook(_) => {
             Err(IoFault::new(FaultKind::Invalid, "this op is not one of files, search or processes"))
         }
     }

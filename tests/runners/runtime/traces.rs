@@ -70,6 +70,7 @@ impl<'a> World<'a> {
                 finish_turn: on("finishTurn"),
                 prepare_next_turn: on("prepareNextTurn"),
                 prepare_request: on("prepareRequest") || on("transformContext"),
+                transform_context: false,
             },
         };
         let model =
@@ -197,7 +198,7 @@ impl<'a> World<'a> {
                     self.agent.abort();
                 }
             }
-            Out::AbortStream | Out::AbortTools | Out::Finished { .. } => {}
+            Out::AbortStream | Out::AbortTools | Out::AbortHooks | Out::Finished { .. } => {}
         }
     }
 
@@ -322,6 +323,7 @@ impl<'a> World<'a> {
                 }
                 HookReply::PrepareRequest(TurnChange::default())
             }
+            HookCall::TransformContext { messages } => HookReply::TransformContext(messages),
         };
         self.agent.on_hook(reply, now);
     }

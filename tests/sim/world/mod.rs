@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hasher};
 
 use serde_json::Value;
+use tau_core::agent::{HookCall, HookReply, ResultChange, ToolVerdict, TurnDecision};
 use tau_core::event::Event;
 use tau_core::fault::{FaultKind, IoFault};
 use tau_core::hub::{Hub, Output};
@@ -360,10 +361,33 @@ impl World {
                     Reply::Done(Outcome::Host(ToolOutput::text("whole"))),
                 ]),
             },
+            Op::Hook(call) => match self.rng.below(12) {
+                0 => Pending::Stalled,
+                1 => script([Reply::Failed(IoFault::new(FaultKind::Other, "the hook failed"))]),
+                2 => script([Reply::Done(Outcome::Unit)]),
+                _ => script([Reply::Done(Outcome::Hook(Box::new(self.opinion(call))))]),
+            },
             Op::Search(_) => script([Reply::Done(Outcome::Hits { hits: Vec::new(), more: false })]),
             Op::Walk(_) => script([Reply::Done(Outcome::Paths { paths: Vec::new(), more: false })]),
         };
         self.pending.insert(op, (what, pending));
+    }
+
+    /// What the program around the machine says when it is asked.
+    fn opinion(&mut self, call: &HookCall) -> HookReply {
+        match (call, self.rng.below(6)) {
+            (HookCall::BeforeToolCall { index, .. }, 0) => {
+                let reason = Some("not this one".to_owned());
+                let verdict = ToolVerdict::Block { reason, terminate: self.rng.below(2) == 0 };
+                HookReply::BeforeToolCall { index: *index, verdict }
+            }
+            (HookCall::AfterToolCall { index, .. }, 0) => {
+                let change = ResultChange { is_error: Some(true), ..ResultChange::default() };
+                HookReply::AfterToolCall { index: *index, change: Ok(change) }
+            }
+            (HookCall::FinishTurn { .. }, 0) => HookReply::FinishTurn(Some(TurnDecision::End)),
+            _ => call.neutral(),
+        }
     }
 
     fn http(&mut self, request: &HttpRequest) -> Pending {

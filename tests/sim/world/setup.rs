@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tau_core::agent::AgentConfig;
+use tau_core::agent::{AgentConfig, HookSet};
 use tau_core::harness::DeskBoot;
 use tau_core::hub::Boot;
 use tau_core::input::QueueMode;
@@ -32,6 +32,7 @@ pub(crate) struct Setup {
     modes: [QueueMode; 2],
     tool_execution: ExecutionMode,
     request_retries: u64,
+    hooks: HookSet,
 }
 
 impl Setup {
@@ -55,6 +56,7 @@ impl Setup {
             modes,
             tool_execution: if is_sequential { ExecutionMode::Sequential } else { ExecutionMode::Parallel },
             request_retries: rng.below(3),
+            hooks: hooks(seed[0]),
         }
     }
 
@@ -85,7 +87,7 @@ impl Setup {
                 thinking: ThinkingLevel::Off,
                 tools: tools(),
                 prompt: vec![("base".into(), "You are a test.".into())],
-                config: AgentConfig { tool_execution: self.tool_execution, ..AgentConfig::default() },
+                config: AgentConfig { tool_execution: self.tool_execution, hooks: self.hooks },
                 settings: Arc::clone(&self.settings),
                 steering_mode: self.modes[0],
                 follow_up_mode: self.modes[1],
@@ -99,6 +101,19 @@ impl Setup {
             options: RequestOptions { max_retries: self.request_retries, ..RequestOptions::default() },
             block_images: false,
         }
+    }
+}
+
+/// In one of four worlds the program around the machine wants to be asked.
+fn hooks(seed: u8) -> HookSet {
+    let on = |bit: u8| seed % 4 == 3 && seed >> bit & 1 == 1;
+    HookSet {
+        before_tool_call: on(2),
+        after_tool_call: on(3),
+        finish_turn: on(4),
+        prepare_request: on(5),
+        transform_context: on(6),
+        prepare_next_turn: false,
     }
 }
 

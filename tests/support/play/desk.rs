@@ -231,7 +231,11 @@ impl<'a> World<'a> {
             }
             Want::Summarize(_) => self.summary = Some(false),
             Want::AbortSummary => self.summary = self.summary.map(|_| true),
-            Want::AbortStream | Want::AbortTools => {}
+            Want::Hook(call) => {
+                let now = self.now();
+                self.desk.agent_mut().on_hook(call.neutral(), now);
+            }
+            Want::AbortStream | Want::AbortTools | Want::AbortHooks => {}
         }
     }
 
