@@ -17,6 +17,11 @@ fn eco() {
 }
 
 #[test]
+fn product() {
+    run_area("product", runners::product::FILES);
+}
+
+#[test]
 fn providers() {
     run_area("providers", runners::providers::FILES);
 }

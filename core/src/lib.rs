@@ -38,6 +38,7 @@ pub mod op;
 pub mod order;
 pub mod overflow;
 pub mod path;
+pub mod permissions;
 pub mod prompt;
 pub mod provider;
 pub mod retry;

@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod eco;
+pub mod product;
 pub mod providers;
 pub mod runtime;
 pub mod sessions;
