@@ -218,20 +218,43 @@ pub fn prepare(
     if !prompts.is_empty() && !access.usable_with_key(&model) {
         return Err(access.why_unusable(&model).into());
     }
-    let mut session = opened.session;
-    if let (Some(name), false) = (&args.name, opened.resumed) {
-        // Not stored yet, so nothing is due to be written.
-        let entry = EntryBody::session_name(name);
-        session.append(entry, now, &mut rng).map_err(|fault| fault.message)?;
-    }
-    let mut w = Writer::new();
-    session.header().write(&mut w);
-    let key = args.api_key.clone().map(|key| (model.provider.clone(), key));
-    let credentials = Credentials::new(&base.place, &access, key, base.settings.http_proxy());
-    let name = args.name.clone().filter(|_| opened.resumed);
     let workshop = Workshop { args, launch, base, access, stdin_is_terminal };
-    let (boot, resources) = workshop.boot(session, model, level, &prompts, &mut rng, warnings)?;
-    Ok(Ready { boot, credentials, prompts, resources, header: w.into_string(), name, workshop })
+    Ok(workshop.equip(opened.session, opened.resumed, (model, level), prompts, &mut rng, warnings)?)
+}
+
+/// Prepares a session for a client that names its working directory: a new one, or the stored one with this id. It
+/// needs no model to begin with.
+///
+/// # Errors
+/// The first thing that cannot be done, and what to do about it. Nothing was started then.
+pub fn prepare_at(
+    args: &Args,
+    cwd: &str,
+    stored: Option<&str>,
+    warnings: &mut Vec<String>,
+) -> Result<Ready, String> {
+    let launch = Surroundings { cwd: cwd.to_owned(), ..Surroundings::gather()? };
+    let base = Base::read(launch.clone(), args, warnings)?;
+    let mut rng = Entropy::new(random::seed().map_err(|fault| fault.to_string())?);
+    sessions::rehome(&base.place, &base.agent);
+    let setting = base.session_dir();
+    let at = Place { surroundings: &base.place, setting: setting.as_deref(), now: clock::wall() };
+    let session = match stored {
+        Some(id) => {
+            let path = at.by_id(&at.folder(args)?, id);
+            at.whole(&path.ok_or_else(|| format!("there is no session {id}"))?, &mut rng)?
+        }
+        None => at.fresh(args, None, &mut rng)?,
+    };
+    let base = at_session(base, session.cwd(), args, warnings)?.settle(false, warnings)?;
+    let mut access = Access::read(&base.place, &base.agent, args.api_key.clone(), warnings)?;
+    let chosen = choose(args, &access, &base.settings, &session, warnings)?;
+    let Chosen { model, level, warning } =
+        chosen.unwrap_or_else(|| Chosen::nothing(&base.place, args.offline));
+    warnings.extend(warning);
+    access.bind_key(&model.provider);
+    let workshop = Workshop { args: args.clone(), launch, base, access, stdin_is_terminal: false };
+    workshop.equip(session, stored.is_some(), (model, level), VecDeque::new(), &mut rng, warnings)
 }
 
 /// What the command line and standard input ask for.
@@ -254,6 +277,31 @@ pub fn image_limits(settings: &Settings) -> ImageLimits {
 }
 
 impl Workshop {
+    /// Everything for a run of a session.
+    fn equip(
+        self,
+        mut session: Session,
+        resumed: bool,
+        (model, level): (Arc<Model>, ThinkingLevel),
+        prompts: VecDeque<Prompt>,
+        rng: &mut Entropy,
+        warnings: &mut Vec<String>,
+    ) -> Result<Ready, String> {
+        let Self { args, base, access, .. } = &self;
+        if let (Some(name), false) = (&args.name, resumed) {
+            // Not stored yet, so nothing is due to be written.
+            let entry = EntryBody::session_name(name);
+            session.append(entry, clock::wall(), rng).map_err(|fault| fault.message)?;
+        }
+        let mut w = Writer::new();
+        session.header().write(&mut w);
+        let key = args.api_key.clone().map(|key| (model.provider.clone(), key));
+        let credentials = Credentials::new(&base.place, access, key, base.settings.http_proxy());
+        let name = args.name.clone().filter(|_| resumed);
+        let (boot, resources) = self.boot(session, model, level, &prompts, rng, warnings)?;
+        Ok(Ready { boot, credentials, prompts, resources, header: w.into_string(), name, workshop: self })
+    }
+
     /// Tools, prompt and options for a session; and the skills and templates that `prompts` and later messages may
     /// name.
     ///

@@ -64,6 +64,9 @@ pub fn main() -> ExitCode {
     if items.next_if(|first| first == "sessions").is_some() {
         return stored_sessions(items);
     }
+    if items.next_if(|first| first == "acp").is_some() {
+        return agent_of_an_editor(items);
+    }
     let args = args::parse(items);
     let errors: Vec<&str> = args.errors().collect();
     if !errors.is_empty() {
@@ -108,6 +111,24 @@ pub fn main() -> ExitCode {
         _ => Box::new(mode::print::Print::new(stdout_is_terminal)),
     };
     run::run(ready, surface)
+}
+
+/// `tau acp`: everything else comes over standard input.
+fn agent_of_an_editor(items: impl Iterator<Item = String>) -> ExitCode {
+    let args = args::parse(items);
+    if args.help {
+        return answer(&args::help::text());
+    }
+    let errors: Vec<String> = args.errors().map(str::to_owned).chain(args.unknown_texts()).collect();
+    if !errors.is_empty() {
+        return fail(errors);
+    }
+    if !args.messages.is_empty() || !args.files.is_empty() || args.mode.is_some() {
+        return fail(["tau acp takes no messages, files or modes: they come from the editor"]);
+    }
+    args.warnings().for_each(out::note);
+    memory::one_heap();
+    mode::acp::run(args)
 }
 
 /// Options whose feature this version does not have: said, never ignored.

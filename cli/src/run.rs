@@ -59,7 +59,8 @@ pub fn run(ready: Ready, surface: Box<dyn Surface + Send>) -> ExitCode {
 }
 
 /// The command `/compact [instructions]`.
-fn compaction(text: &str) -> Option<Command> {
+#[must_use]
+pub fn compaction(text: &str) -> Option<Command> {
     let rest = text.strip_prefix("/compact")?;
     let focus = match rest.split_once(char::is_whitespace) {
         Some(("", focus)) => Some(focus.trim().to_owned()).filter(|focus| !focus.is_empty()),

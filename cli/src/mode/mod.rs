@@ -1,6 +1,8 @@
 //! Output modes: what a surface does with the events of a run.
 
+pub mod acp;
 pub mod json;
+pub mod pipe;
 pub mod print;
 pub mod rpc;
 

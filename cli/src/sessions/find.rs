@@ -58,6 +58,13 @@ impl Folder {
             .cloned()
     }
 
+    /// The session with this id, whatever its directory.
+    #[must_use]
+    pub fn with_id(&self, id: &str) -> Option<String> {
+        let named = format!("_{id}.jsonl");
+        self.files().find(|path| path.ends_with(&named) && header(path).is_some_and(|h| h.id == id))
+    }
+
     /// The session whose id begins with this; among several the one with the newest activity.
     #[must_use]
     pub fn by_prefix(&self, prefix: &str, cwd: &str) -> Option<String> {

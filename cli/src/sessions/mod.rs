@@ -110,6 +110,12 @@ impl Place<'_> {
         found
     }
 
+    /// The session with this id, in the folder or in that of another working directory.
+    #[must_use]
+    pub fn by_id(&self, folder: &Folder, id: &str) -> Option<String> {
+        folder.with_id(id).or_else(|| self.everywhere(folder).find_map(|folder| folder.with_id(id)))
+    }
+
     /// Where the folders of all working directories are.
     fn all(&self) -> String {
         format!("{}/sessions", self.surroundings.agent_dir)

@@ -2,14 +2,13 @@
 
 use tau_core::input::{Command, QueueMode};
 use tau_core::json::Writer;
-use tau_core::message::{Block, ImageBlock};
-use tau_core::tools::image_rules;
-use tau_io_std::sys::image;
+use tau_core::message::Block;
 
 use super::call::Call;
 use super::commands::Answer;
 use super::{Rpc, text_of};
 use crate::bootstrap::image_limits;
+use crate::mode::pipe::seat;
 use crate::{outputs, resources};
 
 const STARTED: &str = r#"{"disposition":"started"}"#;
@@ -88,16 +87,7 @@ impl Rpc {
         let mut text = resources::expand(call.text("message")?.to_owned(), &self.resources);
         let limits = image_limits(&self.workshop.base.settings);
         let mut images = call.images()?;
-        for block in images.iter_mut().filter(|_| limits.resize) {
-            let Block::Image(ImageBlock { data, mime_type }) = &*block else { continue };
-            let fitted = image::fit_base64(data, mime_type, &limits)
-                .map_err(|why| format!("{}: an image cannot be sent: {why}", call.name))?;
-            if let (Some(original), Some(shown)) = (fitted.original, fitted.shown) {
-                text.push('\n');
-                text.push_str(&image_rules::coordinate_hint(original, shown));
-            }
-            *block = Block::image(fitted.data, fitted.mime_type);
-        }
+        seat::fit_images(&mut text, &mut images, &limits).map_err(|why| format!("{}: {why}", call.name))?;
         Ok((text, images))
     }
 

@@ -12,9 +12,7 @@ mod call;
 mod commands;
 mod control;
 mod entries;
-mod input;
 mod models;
-mod patience;
 mod queries;
 mod records;
 mod replace;
@@ -38,14 +36,15 @@ use tau_io_std::sys::clock::Clock;
 use tau_io_std::sys::random;
 
 use crate::bootstrap::{Ready, Workshop};
+use crate::mode::pipe::input::{self, Inbox, Incoming};
+use crate::mode::pipe::patience::Patience;
+use crate::mode::pipe::seat;
 use crate::out::note;
 use crate::run;
 use crate::settings_store;
 use crate::signals::Signals;
 use call::{Call, Unusable};
 use commands::{Answer, Outlook};
-use input::{Inbox, Incoming};
-use patience::Patience;
 use records::{Records, Subject};
 use replace::Replacement;
 use session_layer::Awaited;
@@ -211,8 +210,7 @@ impl Rpc {
 
     /// Hands a command to the hub. What follows from it has been written when this returns.
     fn tell(&self, command: Command) -> Result<(), String> {
-        let now = self.engine.now();
-        self.engine.with_mut(|hub| hub.command(now, command)).map_err(text_of)
+        seat::tell(&self.engine, command)
     }
 
     /// Saves a setting of the user, and lets it count for the rest of the process. To be called when the command has

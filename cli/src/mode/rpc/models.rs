@@ -2,39 +2,29 @@
 
 use std::sync::Arc;
 
-use tau_core::input::Command;
 use tau_core::json::Writer;
-use tau_core::model::select::once_per_provider;
 use tau_core::model::{Model, ThinkingLevel};
-use tau_core::provider::demo;
 
 use super::Rpc;
 use super::call::Call;
 use super::commands::Answer;
-use crate::bootstrap::{Workshop, retuned};
-use crate::choose::{model_scope, nothing_usable};
+use crate::bootstrap::Workshop;
+use crate::choose::model_scope;
+use crate::mode::pipe::seat;
 
 impl Rpc {
     /// Why a run cannot start, if it cannot.
     pub(super) fn why_no_prompt(&mut self) -> Option<String> {
         let model = self.model();
-        if model.is_placeholder() {
-            return Some(nothing_usable(&self.workshop.base.place, true));
-        }
-        let access = &mut self.workshop.access;
-        if access.usable(&model.provider) {
-            return None;
-        }
-        access.refresh();
-        (!access.usable(&model.provider)).then(|| format!("no API key: {}", access.why_unusable(&model)))
+        seat::why_no_prompt(&mut self.workshop, &model)
     }
 
     fn model(&self) -> Arc<Model> {
-        self.engine.with(|hub| Arc::clone(hub.desk().agent().model()))
+        seat::model(&self.engine)
     }
 
     fn thinking(&self) -> ThinkingLevel {
-        self.engine.with(|hub| hub.desk().agent().thinking())
+        seat::thinking(&self.engine)
     }
 
     pub(super) fn set_model(&mut self, call: &Call) -> Result<Answer, String> {
@@ -95,12 +85,7 @@ impl Rpc {
     /// The level goes with the model: that of the scope, its own setting, the general one, else what is current
     /// (spec 10 §8.6).
     fn change_model(&self, model: Arc<Model>, scoped: Option<ThinkingLevel>) -> Result<(), String> {
-        let settings = &self.workshop.base.settings;
-        let own = scoped.or_else(|| settings.model_thinking_level(&model.provider, &model.id));
-        let thinking = own.or_else(|| settings.default_thinking_level());
-        self.tell(Command::SetModel { model, thinking })?;
-        self.retune();
-        Ok(())
+        seat::change_model(&self.engine, &self.workshop.base.settings, model, scoped)
     }
 
     pub(super) fn get_available_models(&mut self, _: &Call) -> Result<Answer, String> {
@@ -117,13 +102,7 @@ impl Rpc {
 
     /// Models whose provider has credentials; the demo must be named (decision D4).
     fn available(&mut self) -> Vec<Model> {
-        let access = &mut self.workshop.access;
-        access.refresh();
-        let entries = access.catalog.entries();
-        let usable = |provider: &str| access.usable(provider);
-        let mut usable = once_per_provider(&usable);
-        let usable = entries.iter().filter(|entry| entry.provider != demo::API && usable(entry.provider));
-        usable.map(|entry| entry.model()).collect()
+        seat::available(&mut self.workshop.access)
     }
 
     pub(super) fn set_thinking_level(&mut self, call: &Call) -> Result<Answer, String> {
@@ -149,9 +128,7 @@ impl Rpc {
     }
 
     fn change_thinking(&self, level: ThinkingLevel) -> Result<(), String> {
-        self.tell(Command::SetThinking(level))?;
-        self.retune();
-        Ok(())
+        seat::change_thinking(&self.engine, level)
     }
 
     pub(super) fn get_available_thinking_levels(&mut self, _: &Call) -> Result<Answer, String> {
@@ -164,14 +141,5 @@ impl Rpc {
         w.end_array();
         w.end_object();
         Ok(Answer::Data(w.into_string()))
-    }
-
-    /// Tells the tools of the model and the level.
-    fn retune(&self) {
-        self.engine.with_mut(|hub| {
-            let (agent, session) = (hub.desk().agent(), hub.desk().session());
-            let env = retuned(hub.env(), session, agent.model(), agent.thinking());
-            hub.set_env(Arc::new(env));
-        });
     }
 }

@@ -11,7 +11,7 @@ use tau_core::message::Message;
 use tau_io_std::driver::{EventSink, SinkFlow};
 
 use super::bash;
-use super::patience::Patience;
+use crate::mode::pipe::patience::Patience;
 use crate::out::{Out, note};
 use crate::visible::harmless;
 

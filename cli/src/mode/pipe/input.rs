@@ -25,7 +25,7 @@ const CHUNK: usize = 64 * 1024;
 
 /// What came in.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Incoming {
+pub enum Incoming {
     /// One line; empty and blank ones too.
     Line(String),
     /// A line beyond the limit.
@@ -38,7 +38,7 @@ pub(super) enum Incoming {
 ///
 /// # Errors
 /// When there can be no thread.
-pub(super) fn listen(waker: Arc<Wake>, patience: Arc<Patience>) -> std::io::Result<Inbox> {
+pub fn listen(waker: Arc<Wake>, patience: Arc<Patience>) -> std::io::Result<Inbox> {
     let (reader, inbox) = pair(waker);
     thread::Builder::new().name("tau-stdin".into()).spawn(move || {
         reader.read(std::io::stdin());
@@ -49,7 +49,7 @@ pub(super) fn listen(waker: Arc<Wake>, patience: Arc<Patience>) -> std::io::Resu
 }
 
 /// Where lines wait to be followed.
-pub(super) struct Inbox {
+pub struct Inbox {
     receiver: Receiver<Incoming>,
     load: Arc<Load>,
 }
@@ -59,7 +59,7 @@ impl Inbox {
     ///
     /// # Errors
     /// When none is there, or none will come.
-    pub(super) fn take(&self) -> Result<Incoming, TryRecvError> {
+    pub fn take(&self) -> Result<Incoming, TryRecvError> {
         let incoming = self.receiver.try_recv()?;
         self.load.remove(weight(&incoming));
         Ok(incoming)

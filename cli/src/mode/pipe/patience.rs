@@ -10,7 +10,7 @@ use crate::signals::Signals;
 const LAST_PAUSE: Duration = Duration::from_secs(2);
 
 /// For ever, unless the program is about to end.
-pub(super) struct Patience {
+pub struct Patience {
     signals: Arc<Signals>,
     ended: AtomicBool,
     leaving: AtomicBool,
@@ -18,22 +18,22 @@ pub(super) struct Patience {
 
 impl Patience {
     /// A signal ends it.
-    pub(super) const fn new(signals: Arc<Signals>) -> Self {
+    pub const fn new(signals: Arc<Signals>) -> Self {
         Self { signals, ended: AtomicBool::new(false), leaving: AtomicBool::new(false) }
     }
 
     /// The client will not send anything more.
-    pub(super) fn input_ended(&self) {
+    pub fn input_ended(&self) {
         self.ended.store(true, Ordering::SeqCst);
     }
 
     /// The program ends because of a signal.
-    pub(super) fn leave(&self) {
+    pub fn leave(&self) {
         self.leaving.store(true, Ordering::SeqCst);
     }
 
     /// Whether a write that has been stuck for so long gives up.
-    pub(super) fn is_over(&self, stuck: Duration) -> bool {
+    pub fn is_over(&self, stuck: Duration) -> bool {
         let hurry = self.signals.pending() || self.leaving.load(Ordering::SeqCst);
         hurry || (self.ended.load(Ordering::SeqCst) && stuck >= LAST_PAUSE)
     }

@@ -1,0 +1,192 @@
+//! One open session: its engine, and the thread that keeps its time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tau_core::hub::Hub;
+use tau_core::input::Command;
+use tau_core::json::{Value, Writer};
+use tau_core::op::Outcome;
+use tau_core::skills::Resources;
+use tau_io_std::driver::{Engine, Handlers, Machine};
+use tau_io_std::sys::clock::Clock;
+
+use super::client::Client;
+use super::content::Content;
+use super::message::Refusal;
+use super::permission::Gate;
+use super::updates::{Turn, Updates};
+use crate::bootstrap::{Ready, Workshop, image_limits};
+use crate::mode::pipe::seat::{fit_images, model, tell, why_no_prompt};
+use crate::{resources, run};
+
+/// How long a session that is closed may take to end what it does.
+const CLOSE_LIMIT: Duration = Duration::from_secs(4);
+
+/// A session.
+pub(super) struct Seat {
+    pub(super) id: String,
+    pub(super) engine: Engine<Hub>,
+    pub(super) workshop: Workshop,
+    pub(super) gate: Arc<Gate>,
+    resources: Resources,
+    client: Arc<Client>,
+    turn: Arc<Turn>,
+    clock: Timekeeper,
+}
+
+/// The thread that waits for the deadlines of an engine.
+struct Timekeeper {
+    ended: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Seat {
+    /// Opens a session that was prepared.
+    ///
+    /// # Errors
+    /// When the operating system has no thread or descriptor left.
+    pub(super) fn open(ready: Ready, client: &Arc<Client>) -> Result<Self, String> {
+        let Ready { mut boot, credentials, workshop, resources, .. } = ready;
+        let id = boot.desk.session.id().to_owned();
+        boot.desk.config.hooks.before_tool_call = true;
+        let outputs = boot.env.output_dir.clone();
+        let place = workshop.base.place.clone();
+        let gate = Arc::new(Gate::new(id.clone(), Arc::clone(client), place, outputs));
+        let turn = Arc::new(Turn::default());
+        let asked = Arc::clone(&gate);
+        let handlers = Handlers {
+            secret: Box::new(move |op| Outcome::Secret(credentials.resolve(&op))),
+            hook: Box::new(move |hook, cancel| asked.answer(hook, cancel)),
+            ..Handlers::default()
+        };
+        let updates = Updates {
+            session: id.clone(),
+            client: Arc::clone(client),
+            turn: Arc::clone(&turn),
+            gate: Arc::clone(&gate),
+            running: HashMap::new(),
+        };
+        let clock = Clock::start();
+        let hub = Hub::new(boot, clock.now());
+        let engine = Engine::new(hub, clock, handlers, Box::new(updates))
+            .map_err(|e| format!("the session cannot begin: {e}"))?;
+        // What is due at once (the header of an empty file) is written.
+        engine.with_mut(|_| {});
+        let clock = Timekeeper::start(&engine)?;
+        Ok(Self { id, engine, workshop, gate, resources, client: Arc::clone(client), turn, clock })
+    }
+
+    /// Follows a prompt; it is answered when everything has ended.
+    ///
+    /// # Errors
+    /// Why it is not followed.
+    pub(super) fn prompt(&mut self, request: &Value, content: Content) -> Result<(), Refusal> {
+        let Content { text, mut images } = content;
+        let command = run::compaction(&text);
+        if command.is_none()
+            && let Some(why) = why_no_prompt(&mut self.workshop, &model(&self.engine))
+        {
+            return Err(Refusal::auth(why));
+        }
+        let compacts = command.is_some();
+        let command = match command {
+            Some(command) => command,
+            None => {
+                let mut text = resources::expand(text, &self.resources);
+                let limits = image_limits(&self.workshop.base.settings);
+                fit_images(&mut text, &mut images, &limits).map_err(Refusal::params)?;
+                Command::Prompt { text, images }
+            }
+        };
+        if !self.turn.begin(request, compacts) {
+            return Err(Refusal::request("a turn is active; wait for its end, or cancel it"));
+        }
+        tell(&self.engine, command).map_err(|why| {
+            self.turn.forget();
+            Refusal::request(why)
+        })
+    }
+
+    /// Ends what goes on; nothing when nothing does.
+    pub(super) fn cancel(&self) {
+        if !self.engine.with(Machine::is_idle) {
+            self.engine.command(Command::Abort);
+        }
+    }
+
+    /// Announces the commands that a prompt can begin with.
+    pub(super) fn announce_commands(&self) {
+        let builtin =
+            [("compact", "Summarises the conversation so far", Some("what the summary is to look at"))];
+        let templates = self.resources.templates.iter();
+        let templates = templates.map(|t| (t.name.clone(), &*t.description, Some("arguments")));
+        let skills = self.resources.skills.iter();
+        let skills = skills.map(|s| (format!("skill:{}", s.name), &*s.description, Some("what to do")));
+        let builtin = builtin.into_iter().map(|(name, about, hint)| (name.to_owned(), about, hint));
+        self.client.update(&self.id, "available_commands_update", |w| {
+            w.key("availableCommands");
+            w.begin_array();
+            for (name, description, hint) in builtin.chain(templates).chain(skills) {
+                command(&name, description, hint, w);
+            }
+            w.end_array();
+        });
+        self.client.flush();
+    }
+
+    /// No more deadlines: someone else waits for the end of what goes on.
+    pub(super) fn stop_clock(&mut self) {
+        self.clock.stop(&self.engine);
+    }
+
+    /// Ends what goes on, within a limit, and the session with it.
+    pub(super) fn close(mut self) {
+        self.engine.command(Command::Abort);
+        self.engine.command(Command::AbortShells);
+        self.stop_clock();
+        let deadline = std::time::Instant::now() + CLOSE_LIMIT;
+        while std::time::Instant::now() < deadline && !self.engine.with(Machine::is_idle) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.engine.shutdown(CLOSE_LIMIT);
+    }
+}
+
+fn command(name: &str, description: &str, hint: Option<&str>, w: &mut Writer) {
+    w.begin_object();
+    w.field_str("name", name);
+    w.field_str("description", description);
+    if let Some(hint) = hint {
+        w.key("input");
+        w.begin_object();
+        w.field_str("hint", hint);
+        w.end_object();
+    }
+    w.end_object();
+}
+
+impl Timekeeper {
+    fn start(engine: &Engine<Hub>) -> Result<Self, String> {
+        let ended = Arc::new(AtomicBool::new(false));
+        let (seen, engine) = (Arc::clone(&ended), engine.clone());
+        let thread = thread::Builder::new().name("tau-session".into()).spawn(move || {
+            while !seen.load(Ordering::SeqCst) {
+                let _ = engine.wait_unless(|_| seen.load(Ordering::SeqCst));
+            }
+        });
+        let thread = thread.map_err(|e| format!("the session cannot begin: {e}"))?;
+        Ok(Self { ended, thread: Some(thread) })
+    }
+
+    fn stop(&mut self, engine: &Engine<Hub>) {
+        self.ended.store(true, Ordering::SeqCst);
+        engine.waker().wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
