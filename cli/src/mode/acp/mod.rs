@@ -273,7 +273,7 @@ impl Acp {
     fn list_sessions(&mut self, id: &Value, params: &Params) -> Result<(), Refusal> {
         let place = Surroundings::gather().map_err(Refusal::internal)?;
         let cwd = params.get("cwd").and_then(Value::as_str);
-        let place = Surroundings { cwd: cwd.map_or(place.cwd.clone(), str::to_owned), ..place };
+        let place = Surroundings { cwd: cwd.map_or_else(|| place.cwd.clone(), str::to_owned), ..place };
         let mut warnings = Vec::new();
         let base = Base::read(place, &self.args, &mut warnings).map_err(Refusal::internal)?;
         let setting = base.session_dir();
