@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use tau_core::auth::file::AuthFile;
-use tau_core::auth::resolve::{Commands, Facts, Step, Stored, is_configured, resolve};
+use tau_core::auth::resolve::{Call, Commands, Facts, Step, Stored, is_configured, resolve};
 use tau_core::model::Model;
 use tau_core::model::catalog::Catalog;
 use tau_core::model::remote;
 use tau_core::settings::{ConfigFault, Scope, Settings, Source, load};
 use tau_io_std::sys::env;
 
+use crate::cloud::is_file;
 use crate::files::read_text;
 use crate::settings_store;
 use crate::surroundings::{Listing, Surroundings};
@@ -63,6 +64,8 @@ pub struct Access {
     api_key: Option<String>,
     /// The provider that `--api-key` belongs to, once it is known.
     key_provider: Option<String>,
+    /// The home folder, where clouds keep files.
+    home: String,
 }
 
 impl Access {
@@ -89,7 +92,14 @@ impl Access {
         warnings.extend(parts.iter().map(|fault| format!("{fault}; this provider does not count")));
         let auth_path = place.agent_file("auth.json");
         let auth = if agent.has("auth.json") { read_auth(&auth_path)? } else { None };
-        Ok(Self { catalog: Arc::new(catalog), auth, auth_path, api_key, key_provider: None })
+        Ok(Self {
+            catalog: Arc::new(catalog),
+            auth,
+            auth_path,
+            api_key,
+            key_provider: None,
+            home: env::home().unwrap_or_default(),
+        })
     }
 
     /// `--api-key` belongs to this provider.
@@ -146,8 +156,11 @@ impl Access {
             stored: entry.map_or(Stored::None, Stored::Entry),
             config: self.catalog.configured(provider),
             env: &env::var,
+            home: &self.home,
+            is_file: &is_file,
             commands,
             auth_path: &self.auth_path,
+            call: Call::default(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tau_core::auth::file::{self, AuthFile, Kind};
 use tau_core::auth::oauth;
-use tau_core::auth::resolve::{Commands, Facts, FaultKind, Resolved, Step, Stored, resolve};
+use tau_core::auth::resolve::{Call, Commands, Facts, FaultKind, Resolved, Step, Stored, resolve};
 use tau_core::json::Value;
 use tau_core::model::catalog::Catalog;
 use tau_core::op::{Credential, ProcSpec, SecretOp};
@@ -14,6 +14,7 @@ use tau_io_std::sys::{CancelToken, env, process};
 
 use crate::auth_store::{AuthStore, Unfresh};
 use crate::auth_talk::Talk;
+use crate::cloud::{Cloud, is_file};
 use crate::config::Access;
 use crate::surroundings::Surroundings;
 
@@ -31,6 +32,8 @@ pub struct Credentials {
     pub store: AuthStore,
     /// Renews the tokens in it.
     pub talk: Talk,
+    /// What clouds gave.
+    pub cloud: Cloud,
     /// `--api-key` and the provider it belongs to.
     pub runtime_key: Option<(String, String)>,
     /// Working directory of commands.
@@ -71,6 +74,7 @@ impl Credentials {
         Self {
             store: AuthStore::new(place.agent_file("auth.json")),
             talk: Talk::new(proxy.map(str::to_owned)),
+            cloud: Cloud::default(),
             runtime_key: key,
             cwd: place.cwd.clone(),
             commands: Mutex::new(Commands::new()),
@@ -83,7 +87,10 @@ impl Credentials {
     /// # Errors
     /// Why there are none, and what to do. Holds no secret.
     pub fn resolve(&self, op: &SecretOp) -> Result<Credential, String> {
-        self.find(op, Depth::Full).map(|found| found.credential).map_err(|refused| refused.text)
+        let mut found = self.find(op, Depth::Full).map_err(|refused| refused.text)?;
+        let run = |command: &str| self.run(command);
+        self.cloud.complete(&mut found, &op.provider, &op.base_url, &self.talk, &run)?;
+        Ok(found.credential)
     }
 
     /// Resolves them: reads `auth.json`, renews a token that soon runs out, runs the commands that are needed and did
@@ -104,6 +111,9 @@ impl Credentials {
             (None, Some(why)) => Stored::Unreadable(why),
             (None, None) => Stored::None,
         };
+        let headers =
+            self.catalog.find(&op.provider, &op.model).map(|model| model.headers).unwrap_or_default();
+        let home = env::home().unwrap_or_default();
         let mut kept = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
         let mut commands = kept.clone();
         loop {
@@ -115,8 +125,11 @@ impl Credentials {
                 stored,
                 config: self.catalog.configured(&op.provider),
                 env: &env::var,
+                home: &home,
+                is_file: &is_file,
                 commands: &commands,
                 auth_path: self.store.path(),
+                call: Call { model_headers: &headers, ..Call::default() },
             });
             match step {
                 Step::Ready(resolved) => return Ok(resolved),

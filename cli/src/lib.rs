@@ -7,6 +7,7 @@ pub mod auth_store;
 pub mod auth_talk;
 pub mod bootstrap;
 pub mod choose;
+pub mod cloud;
 pub mod config;
 pub mod config_command;
 pub mod credentials;

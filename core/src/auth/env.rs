@@ -17,6 +17,10 @@ pub enum Method {
         /// A gateway id is one of the parts, and the key goes into the gateway's own header.
         gateway: bool,
     },
+    /// A bearer token, a profile, keys, or a role of the machine.
+    Aws,
+    /// A key, or what Google Cloud gives by a file.
+    Vertex,
     /// Only a sign-in, no key.
     SignInOnly,
     /// No credentials at all.
@@ -46,7 +50,22 @@ const fn key_or_sign_in(id: &'static str, variables: &'static [&'static str]) ->
 pub(super) const CLOUDFLARE: [&str; 3] =
     ["CLOUDFLARE_API_KEY", "CLOUDFLARE_ACCOUNT_ID", "CLOUDFLARE_GATEWAY_ID"];
 
+/// Variables of AWS, best first.
+pub(super) const AWS: [&str; 7] = [
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "AWS_PROFILE",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+];
+
+/// Variables of Vertex AI, best first.
+pub(super) const VERTEX: [&str; 2] = ["GOOGLE_CLOUD_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"];
+
 const PROVIDERS: &[ProviderAuth] = &[
+    ProviderAuth { id: "amazon-bedrock", method: Method::Aws, sign_in: false },
     key("ant-ling", &["ANT_LING_API_KEY"]),
     ProviderAuth {
         id: "anthropic",
@@ -71,7 +90,7 @@ const PROVIDERS: &[ProviderAuth] = &[
     key("fireworks", &["FIREWORKS_API_KEY"]),
     key_or_sign_in("github-copilot", &["COPILOT_GITHUB_TOKEN"]),
     key("google", &["GEMINI_API_KEY"]),
-    key("google-vertex", &["GOOGLE_CLOUD_API_KEY"]),
+    ProviderAuth { id: "google-vertex", method: Method::Vertex, sign_in: false },
     key("groq", &["GROQ_API_KEY"]),
     key("huggingface", &["HF_TOKEN"]),
     key_or_sign_in("kimi-coding", &["KIMI_API_KEY"]),
@@ -126,6 +145,8 @@ impl Method {
             Self::Anthropic { token, key } => (&[], [Some(key), Some(token)]),
             Self::Cloudflare { gateway: true } => (&CLOUDFLARE, [None, None]),
             Self::Cloudflare { gateway: false } => (CLOUDFLARE.split_at(2).0, [None, None]),
+            Self::Aws => (&AWS, [None, None]),
+            Self::Vertex => (&VERTEX, [None, None]),
             Self::SignInOnly | Self::Free => (&[], [None, None]),
         };
         pair.into_iter().flatten().chain(list.iter().copied())

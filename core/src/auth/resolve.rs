@@ -9,13 +9,15 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::env::{self, CLOUDFLARE, Method};
+use super::cloud::{GOOGLE_DEFAULT_FILE, Source};
+use super::env::{self, AWS, CLOUDFLARE, Method, VERTEX};
+use super::sigv4::Keys;
 use super::value::{ConfigValue, Unresolved};
 use super::{file, oauth};
 use crate::json::Value;
 use crate::model::config::ProviderConfig;
-use crate::op::Credential;
-use crate::provider::{azure, google};
+use crate::op::{AwsAccess, Credential};
+use crate::provider::{anthropic, azure, bedrock, google};
 
 /// Outputs of commands that ran, by command text; `None` = it failed or printed nothing.
 pub type Commands = BTreeMap<String, Option<String>>;
@@ -48,10 +50,27 @@ pub struct Facts<'a> {
     pub config: Option<&'a ProviderConfig>,
     /// The environment.
     pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// The home folder, where clouds keep files.
+    pub home: &'a str,
+    /// Whether there is a file.
+    pub is_file: &'a dyn Fn(&str) -> bool,
     /// Commands that ran.
     pub commands: &'a Commands,
     /// Path of `auth.json`, for messages.
     pub auth_path: &'a str,
+    /// What belongs to this one call.
+    pub call: Call<'a>,
+}
+
+/// What belongs to one call only.
+#[derive(Clone, Copy, Default)]
+pub struct Call<'a> {
+    /// Variables that stand before those of the credential and of the environment; blank ones do not count.
+    pub env: &'a [(String, String)],
+    /// Headers that the catalogue has for the model; `None` deletes.
+    pub model_headers: &'a [(String, Option<String>)],
+    /// How a provider that the embedding program brings turns a stored sign-in into a credential.
+    pub sign_in: Option<&'a dyn Fn(&Value) -> Credential>,
 }
 
 /// What came out.
@@ -74,6 +93,8 @@ pub struct Resolved {
     pub env: Vec<(String, String)>,
     /// Where they came from, for people.
     pub source: String,
+    /// What must be fetched before the credential is complete.
+    pub cloud: Option<Source>,
 }
 
 impl core::fmt::Debug for Resolved {
@@ -146,9 +167,28 @@ impl Given {
 
     /// A variable: the credential's own first; blank ones do not count.
     fn variable(&self, facts: &Facts<'_>, name: &str) -> Option<String> {
-        let own = self.env.iter().find(|(key, value)| key == name && !value.trim().is_empty());
-        let own = own.map(|(_, value)| value.clone());
-        own.or_else(|| (facts.env)(name).filter(|value| !value.trim().is_empty()))
+        let own = |list: &[(String, String)]| {
+            let own = list.iter().find(|(key, value)| key == name && !value.trim().is_empty());
+            own.map(|(_, value)| value.clone())
+        };
+        let around = || (facts.env)(name).filter(|value| !value.trim().is_empty());
+        own(&self.env).or_else(|| own(facts.call.env)).or_else(around)
+    }
+
+    /// Lays the variables of the call over those of the credential.
+    fn with_call(mut self, facts: &Facts<'_>) -> Self {
+        for (name, value) in facts.call.env {
+            match self.env.iter_mut().find(|(own, _)| own == name) {
+                Some((_, own)) => own.clone_from(value),
+                None => self.env.push((name.clone(), value.clone())),
+            }
+        }
+        self
+    }
+
+    /// Whether the credential itself brings one of the variables.
+    fn has_any(&self, names: &[&str]) -> bool {
+        self.env.iter().any(|(key, value)| names.contains(&key.as_str()) && !value.trim().is_empty())
     }
 }
 
@@ -164,12 +204,12 @@ fn credentials(facts: &Facts<'_>) -> Result<Resolved, Stop> {
         if !takes_keys {
             return mismatch(facts, "takes a sign-in, not a key");
         }
-        (Given::key(key.to_owned()), STORED)
+        (Given::key(key.to_owned()).with_call(facts), STORED)
     } else if let Stored::Entry(entry) = facts.stored {
         if let Some(credential) = signed_in(facts, entry) {
-            return Ok(Resolved { credential, env: Vec::new(), source: SIGN_IN.to_owned() });
+            return Ok(Resolved { credential, env: Vec::new(), source: SIGN_IN.to_owned(), cloud: None });
         }
-        (stored(facts, entry, takes_keys)?, STORED)
+        (stored(facts, entry, takes_keys)?.with_call(facts), STORED)
     } else if let Some(value) = facts.config.and_then(|config| config.api_key.as_deref()) {
         let what = format!("the apiKey of {} in models.json", facts.provider);
         (Given::key(configured(facts, value, &Given::default(), &what)?), CONFIGURED)
@@ -181,7 +221,13 @@ fn credentials(facts: &Facts<'_>) -> Result<Resolved, Stop> {
 
 /// What a stored sign-in gives. Whether its token is still good is for the caller to see to.
 fn signed_in(facts: &Facts<'_>, entry: &Value) -> Option<Credential> {
-    if file::kind(entry) != Some(file::Kind::OAuth) || !oauth::is_supported(facts.provider) {
+    if file::kind(entry) != Some(file::Kind::OAuth) {
+        return None;
+    }
+    if let Some(derive) = facts.call.sign_in {
+        return Some(derive(entry));
+    }
+    if !oauth::is_supported(facts.provider) {
         return None;
     }
     let access = entry.get("access").and_then(Value::as_str)?.to_owned();
@@ -241,7 +287,7 @@ fn mismatch<T>(facts: &Facts<'_>, what: &str) -> Result<T, Stop> {
 /// The provider's own rules: which variables fill in, and where the key goes.
 fn by_method(facts: &Facts<'_>, method: Method, given: Given, source: &str) -> Result<Resolved, Stop> {
     let done = |credential: Credential, env: Vec<(String, String)>, source: &str| {
-        Ok(Resolved { credential, env, source: source.to_string() })
+        Ok(Resolved { credential, env, source: source.to_string(), cloud: None })
     };
     if method == Method::Free {
         return done(Credential::default(), Vec::new(), "no credentials needed");
@@ -249,7 +295,8 @@ fn by_method(facts: &Facts<'_>, method: Method, given: Given, source: &str) -> R
     if let Method::Cloudflare { gateway } = method {
         return cloudflare(facts, gateway, &given, source);
     }
-    if let Some(key) = given.key.clone().filter(|key| !key.is_empty()) {
+    let is_key = |key: &String| !key.is_empty() && !(method == Method::Vertex && google::is_stand_in(key));
+    if let Some(key) = given.key.clone().filter(is_key) {
         return done(Credential { api_key: Some(key), ..Credential::default() }, given.env, source);
     }
     if let Method::Anthropic { token, .. } = method
@@ -259,13 +306,98 @@ fn by_method(facts: &Facts<'_>, method: Method, given: Given, source: &str) -> R
         let credential = Credential { headers: alloc::vec![bearer], ..Credential::default() };
         return done(credential, given.env, token);
     }
+    match method {
+        Method::Aws => return aws(facts, given, source),
+        Method::Vertex => return vertex(facts, given, source),
+        _ => {}
+    }
     let found = method.variables().find_map(|name| Some((name, given.variable(facts, name)?)));
     match found {
         Some((name, key)) => {
             done(Credential { api_key: Some(key), ..Credential::default() }, given.env, name)
         }
+        None if matches!(method, Method::Anthropic { .. }) => federation(facts, given),
         None => fault(FaultKind::Missing, missing(facts)),
     }
+}
+
+/// A token of an identity provider that Anthropic takes: three variables name it, two more may.
+fn federation(facts: &Facts<'_>, given: Given) -> Result<Resolved, Stop> {
+    let names = anthropic::FEDERATION;
+    let mut env = given.env.clone();
+    for (at, name) in names.iter().enumerate() {
+        match given.variable(facts, name) {
+            Some(value) => {
+                env.retain(|(own, _)| own != name);
+                env.push((name.to_string(), value));
+            }
+            None if at < anthropic::FEDERATION_NEEDS => return fault(FaultKind::Missing, missing(facts)),
+            None => {}
+        }
+    }
+    let source = "workload identity federation".to_string();
+    Ok(Resolved { credential: Credential::default(), env, source, cloud: Some(Source::AnthropicFederation) })
+}
+
+/// AWS: a token, a profile, keys, or a role of the machine; the first that is there.
+fn aws(facts: &Facts<'_>, mut given: Given, source: &str) -> Result<Resolved, Stop> {
+    let [bearer, profile, id, secret, relative, full, identity] = AWS.map(|name| given.variable(facts, name));
+    // What the entry of auth.json brings is named after it.
+    let named = |given: &Given, names: &[&str], other: &str| {
+        if !source.is_empty() && given.has_any(names) { source.to_string() } else { other.to_string() }
+    };
+    let (access, cloud, source) = if let Some(token) = bearer {
+        let name = named(&given, &["AWS_BEARER_TOKEN_BEDROCK"], "AWS_BEARER_TOKEN_BEDROCK");
+        // Then the profile has no say, not even about the region.
+        given.env.retain(|(name, _)| name != "AWS_PROFILE");
+        (Some(AwsAccess::Bearer(token)), None, name)
+    } else if let Some(profile) = profile {
+        (None, Some(Source::AwsProfile(profile)), named(&given, &["AWS_PROFILE"], "AWS_PROFILE"))
+    } else if let (Some(id), Some(secret)) = (id, secret) {
+        let keys = Keys { id, secret, session: given.variable(facts, "AWS_SESSION_TOKEN") };
+        (Some(AwsAccess::Keys(keys)), None, named(&given, &["AWS_ACCESS_KEY_ID"], "AWS access keys"))
+    } else if relative.or(full).is_some() {
+        (None, Some(Source::AwsContainer), "ECS task role".to_string())
+    } else if identity.is_some() {
+        (None, Some(Source::AwsWebIdentity), "web identity token".to_string())
+    } else if given.variable(facts, "AWS_BEDROCK_SKIP_AUTH").as_deref() == Some("1") {
+        (None, None, "AWS_BEDROCK_SKIP_AUTH".to_string())
+    } else {
+        return fault(FaultKind::Missing, missing(facts));
+    };
+    let credential = Credential { aws: access, ..Credential::default() };
+    Ok(Resolved { credential, env: given.env, source, cloud })
+}
+
+/// Vertex AI: a key, else a file of Google Cloud, with project and place.
+fn vertex(facts: &Facts<'_>, given: Given, source: &str) -> Result<Resolved, Stop> {
+    let [key_name, file_name] = VERTEX;
+    if let Some(key) = given.variable(facts, key_name).filter(|key| !google::is_stand_in(key)) {
+        let credential = Credential { api_key: Some(key), ..Credential::default() };
+        return Ok(Resolved { credential, env: given.env, source: key_name.to_string(), cloud: None });
+    }
+    let named = given.variable(facts, file_name);
+    let is_named = named.is_some();
+    let path = named.unwrap_or_else(|| format!("{}/{GOOGLE_DEFAULT_FILE}", facts.home));
+    let has = |names: &[&str]| names.iter().any(|name| given.variable(facts, name).is_some());
+    let [project, older, location] = google::VARIABLES;
+    let why = if !(facts.is_file)(&path) {
+        if !is_named {
+            return fault(FaultKind::Missing, missing(facts));
+        }
+        // A file that was named and is not there is a mistake, no reason to take another one.
+        format!("{file_name} names {path}, which is no file")
+    } else if !has(&[project, older]) {
+        format!("{path} gives no project; set {project}")
+    } else if !has(&[location]) {
+        format!("{path} gives no place; set {location}")
+    } else {
+        let from_entry = !source.is_empty() && given.has_any(&[file_name]);
+        let source = if from_entry { source } else { "gcloud application default credentials" };
+        let (credential, cloud) = (Credential::default(), Some(Source::GoogleFile(path)));
+        return Ok(Resolved { credential, env: given.env, source: source.to_string(), cloud });
+    };
+    fault(FaultKind::Missing, format!("No credentials for {}: {why}", facts.provider))
 }
 
 fn cloudflare(facts: &Facts<'_>, gateway: bool, given: &Given, source: &str) -> Result<Resolved, Stop> {
@@ -297,7 +429,7 @@ fn cloudflare(facts: &Facts<'_>, gateway: bool, given: &Given, source: &str) -> 
         Credential { api_key: Some(key), ..Credential::default() }
     };
     let source = if given.key.is_some() { source } else { key_name };
-    Ok(Resolved { credential, env, source: source.to_string() })
+    Ok(Resolved { credential, env, source: source.to_string(), cloud: None })
 }
 
 /// Headers of the configuration over those of the credential, and the address with its places filled.
@@ -311,31 +443,45 @@ fn with_headers(facts: &Facts<'_>, mut resolved: Resolved) -> Result<Resolved, S
     }
     let given = Given { key: None, env: resolved.env.clone() };
     let place = |name: &&str| Some((name.to_string(), given.variable(facts, name)?));
-    resolved.credential.env = azure::VARIABLES.iter().chain(&google::VARIABLES).filter_map(place).collect();
-    let Some(config) = facts.config else { return Ok(resolved) };
-    for (name, value) in &config.headers {
+    let places = azure::VARIABLES.iter().chain(&google::VARIABLES).chain(&bedrock::VARIABLES);
+    resolved.credential.env = places.filter_map(place).collect();
+    if resolved.cloud == Some(Source::AnthropicFederation) {
+        resolved.credential.env.extend(resolved.env.iter().cloned());
+    }
+    let (provider_headers, auth_header) =
+        facts.config.map_or((&[][..], false), |config| (config.headers.as_slice(), config.auth_header));
+    for (name, value) in provider_headers {
         let what = format!("the header {name} of {} in models.json", facts.provider);
         set_header(&mut resolved.credential, name, configured(facts, value, &given, &what)?);
     }
-    if config.auth_header {
+    if auth_header {
         let Some(key) = resolved.credential.api_key.clone() else {
             let text = format!("{} sends its key as a bearer token, but there is no key", facts.provider);
             return fault(FaultKind::Unresolved, format!("{text}; {}", next_step(facts)));
         };
         set_header(&mut resolved.credential, "authorization", format!("Bearer {key}"));
     }
-    for (name, value) in facts.model.into_iter().flat_map(|model| config.model_headers(model)) {
+    for (name, value) in facts.call.model_headers {
+        put_header(&mut resolved.credential, name, value.clone());
+    }
+    for (name, value) in
+        facts.config.zip(facts.model).into_iter().flat_map(|(config, model)| config.model_headers(model))
+    {
         let what = format!("the header {name} of a model of {} in models.json", facts.provider);
         set_header(&mut resolved.credential, name, configured(facts, value, &given, &what)?);
     }
     Ok(resolved)
 }
 
-/// Names compare without case; the later spelling stays.
 fn set_header(credential: &mut Credential, name: &str, value: String) {
+    put_header(credential, name, Some(value));
+}
+
+/// Names compare without case; the later spelling stays.
+pub(super) fn put_header(credential: &mut Credential, name: &str, value: Option<String>) {
     match credential.headers.iter_mut().find(|(own, _)| own.eq_ignore_ascii_case(name)) {
-        Some(slot) => *slot = (name.to_string(), Some(value)),
-        None => credential.headers.push((name.to_string(), Some(value))),
+        Some(slot) => *slot = (name.to_string(), value),
+        None => credential.headers.push((name.to_string(), value)),
     }
 }
 
@@ -356,7 +502,9 @@ fn text_of(facts: &Facts<'_>, value: &str, given: &Given) -> Result<String, Fail
     }
     let variable = |name: &str| {
         let own = given.env.iter().find(|(key, value)| key == name && !value.is_empty());
-        own.map(|(_, value)| value.clone()).or_else(|| (facts.env)(name))
+        let of_call = || facts.call.env.iter().find(|(key, value)| key == name && !value.is_empty());
+        let own = own.or_else(of_call).map(|(_, value)| value.clone());
+        own.or_else(|| (facts.env)(name))
     };
     value.resolve(&variable).map_err(|error| match error {
         Unresolved::Missing(names) => Failure::Nothing(format!("{} is not set", names.join(", "))),
@@ -389,6 +537,14 @@ fn next_step(facts: &Facts<'_>) -> String {
     let variables: Vec<&str> = method.into_iter().flat_map(Method::variables).collect();
     let first = match method {
         Some(Method::Cloudflare { .. }) => format!("set {}", variables.join(" and ")),
+        Some(Method::Aws) => {
+            "set AWS_BEARER_TOKEN_BEDROCK, AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY".to_string()
+        }
+        Some(Method::Vertex) => {
+            "set GOOGLE_CLOUD_API_KEY, or run `gcloud auth application-default login` and set GOOGLE_CLOUD_PROJECT and \
+             GOOGLE_CLOUD_LOCATION"
+                .to_string()
+        }
         Some(Method::SignInOnly) => return format!("sign in with `tau auth login {}`", facts.provider),
         Some(_) if !variables.is_empty() => format!("set {}", variables.join(" or ")),
         _ => "set apiKey in models.json".to_string(),
@@ -414,8 +570,11 @@ mod tests {
             stored,
             config: None,
             env: &lookup,
+            home: "/home/u",
+            is_file: &|path| path == "/sa.json",
             commands: &Commands::new(),
             auth_path: "/agent/auth.json",
+            call: Call::default(),
         })
     }
 
@@ -478,6 +637,46 @@ mod tests {
             resolved.credential.env,
             [pair("GOOGLE_CLOUD_PROJECT", "p"), pair("GOOGLE_CLOUD_LOCATION", "l")]
         );
+    }
+
+    #[test]
+    fn keys_of_aws_and_their_place_go_along() {
+        let env = [
+            ("AWS_ACCESS_KEY_ID", "id"),
+            ("AWS_SECRET_ACCESS_KEY", "long-secret-key"),
+            ("AWS_SESSION_TOKEN", "tok"),
+            ("AWS_REGION", "eu-west-1"),
+        ];
+        let Step::Ready(resolved) = ask("amazon-bedrock", &env, Stored::None) else { panic!() };
+        let Some(AwsAccess::Keys(keys)) = &resolved.credential.aws else { panic!() };
+        assert_eq!((keys.id.as_str(), keys.session.as_deref()), ("id", Some("tok")));
+        assert_eq!(resolved.credential.env, [("AWS_REGION".to_string(), "eu-west-1".to_string())]);
+        assert!(!format!("{resolved:?}").contains("long-secret-key"));
+        let Step::Failed(fault) = ask("amazon-bedrock", &env[..1], Stored::None) else { panic!() };
+        assert!(fault.text.contains("AWS_SECRET_ACCESS_KEY"), "{}", fault.text);
+    }
+
+    #[test]
+    fn files_of_google_need_project_and_place() {
+        let env = [
+            ("GOOGLE_APPLICATION_CREDENTIALS", "/sa.json"),
+            ("GOOGLE_CLOUD_PROJECT", "p"),
+            ("GOOGLE_CLOUD_LOCATION", "l"),
+        ];
+        let Step::Ready(resolved) = ask("google-vertex", &env, Stored::None) else { panic!() };
+        assert_eq!(resolved.cloud, Some(Source::GoogleFile("/sa.json".to_string())));
+        for (env, part) in [
+            (&env[..2], "GOOGLE_CLOUD_LOCATION"),
+            (&env[..1], "GOOGLE_CLOUD_PROJECT"),
+            (&[("GOOGLE_APPLICATION_CREDENTIALS", "/gone.json")][..], "/gone.json"),
+            (&[], "gcloud auth application-default login"),
+        ] {
+            let Step::Failed(fault) = ask("google-vertex", env, Stored::None) else { panic!() };
+            assert!(fault.text.contains(part), "{}", fault.text);
+        }
+        let entry = serde_json::json!({"type":"api_key","key":"<authenticated>"});
+        let Step::Ready(resolved) = ask("google-vertex", &env, Stored::Entry(&entry)) else { panic!() };
+        assert!(resolved.cloud.is_some() && resolved.credential.api_key.is_none());
     }
 
     #[test]

@@ -145,3 +145,19 @@ pub fn sha256(bytes: &[u8]) -> Vec<u8> {
     use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256 as SUITE;
     SUITE.tls13().map(|suite| suite.common.hash_provider.hash(bytes).as_ref().to_vec()).unwrap_or_default()
 }
+
+/// Signs with a private RSA key, as a PEM file holds it: RSASSA-PKCS1-v1_5 with SHA-256, which JSON web tokens call
+/// RS256. By the provider of TLS.
+///
+/// # Errors
+/// When it is no such key; holds nothing of it.
+pub fn rs256(pem: &str, bytes: &[u8]) -> Result<Vec<u8>, String> {
+    use rustls::pki_types::PrivateKeyDer;
+    use rustls::pki_types::pem::PemObject as _;
+    let key = PrivateKeyDer::from_pem_slice(pem.as_bytes())
+        .map_err(|_| "it is no private key in the form of a PEM file".to_owned())?;
+    let key = rustls::crypto::ring::sign::any_supported_type(&key)
+        .map_err(|_| "it is damaged, or of a kind that is not supported".to_owned())?;
+    let signer = key.choose_scheme(&[SignatureScheme::RSA_PKCS1_SHA256]).ok_or("it is no RSA key")?;
+    signer.sign(bytes).map_err(|e| e.to_string())
+}

@@ -4,10 +4,11 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Map, Value, json};
 use tau_core::auth::file::AuthFile;
-use tau_core::auth::resolve::{self, Commands, Facts, FaultKind, Step, Stored};
+use tau_core::auth::resolve::{self, Call, Commands, Facts, FaultKind, Step, Stored};
 use tau_core::auth::value::{self, ConfigValue, Unresolved};
 use tau_core::model::Model;
 use tau_core::model::catalog::Catalog;
+use tau_core::op::Credential;
 use tau_tests::compare::same;
 
 fn lookup(env: &Value, name: &str) -> Option<String> {
@@ -104,6 +105,9 @@ struct Question<'a> {
     stored: Option<&'a Value>,
     env: &'a Value,
     catalog: &'a Catalog,
+    /// Paths that are files.
+    files: &'a Value,
+    call: Call<'a>,
 }
 
 impl Question<'_> {
@@ -116,8 +120,11 @@ impl Question<'_> {
             stored: self.stored.map_or(Stored::None, Stored::Entry),
             config: self.catalog.configured(self.provider),
             env: &|name| lookup(self.env, name),
+            home: "~",
+            is_file: &|path| self.files.as_array().is_some_and(|files| files.iter().any(|file| file == path)),
             commands,
             auth_path: "auth.json",
+            call: self.call,
         })
     }
 
@@ -186,6 +193,8 @@ pub fn precedence(_: &Value, case: &Value) -> Result<(), String> {
     let provider = input["provider"].as_str().unwrap_or_default();
     let models = input.get("models").map(|providers| json!({ "providers": providers }).to_string());
     let catalog = Catalog::load("models.json", Ok(models.as_deref()));
+    let model = catalog.find(provider, input["model"].as_str().unwrap_or_default());
+    let model_headers = model.map(|model| model.headers).unwrap_or_default();
     let question = Question {
         provider,
         model: input["model"].as_str(),
@@ -193,6 +202,8 @@ pub fn precedence(_: &Value, case: &Value) -> Result<(), String> {
         stored: input["auth"].get(provider),
         env: &input["env"],
         catalog: &catalog,
+        files: &Value::Null,
+        call: Call { model_headers: &model_headers, ..Call::default() },
     };
     let (step, usable) = question.ask();
     let model = question.model.and_then(|id| catalog.find(provider, id));
@@ -200,16 +211,43 @@ pub fn precedence(_: &Value, case: &Value) -> Result<(), String> {
     same(&case["expected"]["available"], &json!(usable))
 }
 
+/// What the provider of the vectors that only signs in makes of a sign-in.
+fn fixture(entry: &Value) -> Credential {
+    let text = |key: &str| entry[key].as_str().map(str::to_owned);
+    Credential {
+        api_key: text("access").map(|access| format!("tok:{access}")),
+        headers: vec![("X-Acc".to_owned(), Some(text("account").unwrap_or_else(|| "none".to_owned())))],
+        base_url: text("base"),
+        ..Credential::default()
+    }
+}
+
 pub fn resolve_one(_: &Value, case: &Value) -> Result<(), String> {
     let input = &case["input"];
-    let catalog = Catalog::default();
+    let provider = input["provider"].as_str().unwrap_or_default();
+    // The provider of the vectors that has a variable of its own.
+    let own = json!({ "providers": { provider: { "apiKey": "$FIXTURE_KEY" } } }).to_string();
+    let own = Some(own.as_str()).filter(|_| input["env"]["FIXTURE_KEY"].is_string());
+    let catalog = Catalog::load("models.json", Ok(own));
+    let list = |key: &str| input[key].as_object().into_iter().flatten();
+    let call_env = input["overrides"]["env"].as_object().into_iter().flatten();
+    let call_env: Vec<(String, String)> =
+        call_env.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
+    let model_headers: Vec<(String, Option<String>)> =
+        list("modelHeaders").map(|(name, value)| (name.clone(), value.as_str().map(str::to_owned))).collect();
     let question = Question {
-        provider: input["provider"].as_str().unwrap_or_default(),
+        provider,
         model: None,
         runtime_key: input["overrides"]["apiKey"].as_str(),
         stored: input.get("stored"),
         env: &input["env"],
         catalog: &catalog,
+        files: &input["files"],
+        call: Call {
+            env: &call_env,
+            model_headers: &model_headers,
+            sign_in: if provider == "oauth-only-fixture" { Some(&fixture) } else { None },
+        },
     };
     let (step, _) = question.ask();
     let expected = &case["expected"];

@@ -84,8 +84,11 @@ pub fn selection(doc: &Value, case: &Value) -> Result<(), String> {
             stored: Stored::None,
             config: catalog.configured(provider),
             env: &|name| input["env"][name].as_str().map(str::to_owned),
+            home: "~",
+            is_file: &|_| false,
             commands: &commands,
             auth_path: "auth.json",
+            call: auth::Call::default(),
         })
     };
     let pool = catalog.entries();

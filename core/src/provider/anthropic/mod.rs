@@ -33,6 +33,19 @@ pub const ERROR_IMAGE_MOVED: &str = "(the image follows after the tool results)"
 /// Thinking that the service hides.
 pub const REASONING_REDACTED: &str = "[thinking hidden by the provider]";
 
+/// Variables of workload identity federation; the first [`FEDERATION_NEEDS`] must be there.
+pub const FEDERATION: [&str; 5] = [
+    "ANTHROPIC_FEDERATION_RULE_ID",
+    "ANTHROPIC_ORGANIZATION_ID",
+    "ANTHROPIC_IDENTITY_TOKEN_FILE",
+    "ANTHROPIC_SERVICE_ACCOUNT_ID",
+    "ANTHROPIC_WORKSPACE_ID",
+];
+/// How many of [`FEDERATION`] must be there.
+pub const FEDERATION_NEEDS: usize = 3;
+/// Name of the beta that a token of federation needs.
+const FEDERATED: &str = "oauth-2025-04-20";
+
 const DEFAULT_BASE: &str = "https://api.anthropic.com";
 const VERSION: &str = "2023-06-01";
 /// Longest id of a tool call.
@@ -199,7 +212,11 @@ fn request_headers(
     set.set("content-type", "application/json");
     set.set("anthropic-version", VERSION);
     set.set("anthropic-dangerous-direct-browser-access", "true");
-    set.set("anthropic-beta", head::betas(compat, thinking, has_tools).join(","));
+    let mut betas = head::betas(compat, thinking, has_tools);
+    if request.credential.env.iter().any(|(name, _)| name == FEDERATION[0]) {
+        betas.push(FEDERATED);
+    }
+    set.set("anthropic-beta", betas.join(","));
     if let Some(key) = api_key(request)? {
         if model.provider == "github-copilot" {
             set.set("authorization", format!("Bearer {key}"));

@@ -11,8 +11,8 @@ use crate::provider::ModelRequest;
 use crate::provider::request::{base_url, checked_url};
 
 /// Variables of a credential that tell where a request goes and how it is authorised.
-pub const VARIABLES: [&str; 5] =
-    ["AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_BEDROCK_SKIP_AUTH", "AWS_BEDROCK_FORCE_CACHE"];
+pub const VARIABLES: [&str; 4] =
+    ["AWS_REGION", "AWS_DEFAULT_REGION", "AWS_BEDROCK_SKIP_AUTH", "AWS_BEDROCK_FORCE_CACHE"];
 
 const DEFAULT_REGION: &str = "us-east-1";
 

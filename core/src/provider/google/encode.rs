@@ -187,6 +187,13 @@ fn request_headers(request: &ModelRequest<'_>) -> Result<HeaderSet, Fault> {
     Ok(set)
 }
 
+/// Whether a key of Vertex AI only says that other credentials are used.
+#[must_use]
+pub fn is_stand_in(key: &str) -> bool {
+    let key = key.trim();
+    key == "gcp-vertex-credentials" || (key.starts_with('<') && key.ends_with('>'))
+}
+
 /// What the key of a credential is.
 enum Key<'a> {
     None,
@@ -200,7 +207,7 @@ impl<'a> Key<'a> {
     fn of(request: &ModelRequest<'a>) -> Self {
         let key = request.credential.api_key.as_deref().unwrap_or_default().trim();
         let is_vertex = request.model.api == VERTEX;
-        let stand_in = key == "gcp-vertex-credentials" || (key.starts_with('<') && key.ends_with('>'));
+        let stand_in = is_stand_in(key);
         match key {
             "" => Self::None,
             _ if is_vertex && stand_in => Self::None,

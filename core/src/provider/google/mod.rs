@@ -12,7 +12,7 @@ mod messages;
 mod tools;
 
 pub use address::VARIABLES;
-pub use encode::{Generation, GoogleEncoder};
+pub use encode::{Generation, GoogleEncoder, is_stand_in};
 pub use family::{Amount, Thinking, needs_call_ids, strict_tools, thinks_by_level};
 pub use messages::TOOL_IMAGE_FOLLOWS;
 
