@@ -295,7 +295,7 @@ fn by_method(facts: &Facts<'_>, method: Method, given: Given, source: &str) -> R
     if let Method::Cloudflare { gateway } = method {
         return cloudflare(facts, gateway, &given, source);
     }
-    let is_key = |key: &String| !key.is_empty() && !(method == Method::Vertex && google::is_stand_in(key));
+    let is_key = |key: &String| !(key.is_empty() || method == Method::Vertex && google::is_stand_in(key));
     if let Some(key) = given.key.clone().filter(is_key) {
         return done(Credential { api_key: Some(key), ..Credential::default() }, given.env, source);
     }
