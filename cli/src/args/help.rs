@@ -17,6 +17,7 @@ pub fn text() -> String {
          tau [options] [@file …] [prompt …]\n\
          tau config …    settings and trusted projects; `tau config --help` tells more\n\
          tau auth …      keys and sign-ins; `tau auth --help` tells more\n\
+         tau acp …       the agent of an editor (Agent Client Protocol)\n\
          tau models …    servers on this machine and newer lists; `tau models --help` tells more\n\n\
          Prompts run one after another in one session. @file puts a file, or shows an image, before the first\n\
          prompt; so does text piped into stdin. After -- nothing is an option.\n\n\
