@@ -1,5 +1,6 @@
 //! HTTP: streaming, cancellation, limits, broken servers, proxies, trust.
 
+use std::io::Write;
 use std::net::TcpListener;
 use std::process::Command;
 use std::sync::mpsc::channel;
@@ -113,7 +114,7 @@ fn every_status_is_an_answer() {
     let server = Server::new(|mut client, _| {
         while let Some(request) = client.request() {
             assert_eq!(request.headers["authorization"], "Bearer secret-1234");
-            assert!(!request.headers.contains_key("accept-encoding"));
+            assert_eq!(request.headers["accept-encoding"], "gzip, deflate");
             assert_eq!(request.body, b"{}");
             let status = request.line.split(' ').nth(1).unwrap().trim_start_matches('/').to_owned();
             client.send(format!(
@@ -130,6 +131,100 @@ fn every_status_is_an_answer() {
     }
     assert_eq!(server.connections(), 1, "the connection is used again");
     assert_eq!(b.threads(), 1, "one thread runs one request after another");
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    use flate2::{Compression, write::GzEncoder};
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn compressed_answers_arrive_decoded() {
+    let server = Server::new(|mut client, _| {
+        while let Some(request) = client.request() {
+            let text =
+                if request.line.contains("large") { "0123456789".repeat(100_000) } else { "small".into() };
+            let body = gzip(text.as_bytes());
+            let status = if request.line.contains("refused") { "401 No" } else { "200 OK" };
+            let head = format!(
+                "HTTP/1.1 {status}\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
+            client.send([head.as_bytes(), &body].concat());
+        }
+    });
+    let b = io_std();
+    for (path, status, len) in
+        [("/small", 200, 5), ("/large", 200, 1_000_000), ("/refused", 401, 5), ("/small", 200, 5)]
+    {
+        let answer = exchange(&b, request(server.url(path)));
+        answer.end.unwrap();
+        assert_eq!((answer.status, answer.body.len()), (status, len), "{path}");
+    }
+    assert_eq!(server.connections(), 1, "the connection is used again");
+}
+
+#[test]
+fn compressed_pieces_are_delivered_as_they_come() {
+    use flate2::{Compression, write::ZlibEncoder};
+    let (go, wait) = channel::<()>();
+    let wait = Mutex::new(wait);
+    let server = Server::new(move |mut client, _| {
+        client.request();
+        client.send("HTTP/1.1 200 OK\r\ncontent-encoding: deflate\r\ntransfer-encoding: chunked\r\n\r\n");
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+        for _ in 0..3 {
+            encoder.write_all(b"data: hello\n\n").and_then(|()| encoder.flush()).unwrap();
+            let piece = std::mem::take(encoder.get_mut());
+            client.send([format!("{:x}\r\n", piece.len()).as_bytes(), &piece, b"\r\n"].concat());
+            wait.lock().unwrap().recv().unwrap();
+        }
+        let piece = encoder.finish().unwrap();
+        client.send([format!("{:x}\r\n", piece.len()).as_bytes(), &piece, b"\r\n0\r\n\r\n"].concat());
+    });
+    let b = io_std();
+    let running = b.start(Op::Http(request(server.url("/"))));
+    assert!(matches!(running.next(), Reply::Head { status: 200, .. }));
+    for _ in 0..3 {
+        assert!(matches!(running.next(), Reply::Chunk { bytes, .. } if bytes == b"data: hello\n\n"));
+        go.send(()).unwrap();
+    }
+    assert!(matches!(running.next(), Reply::Done(Outcome::BodyEnd)));
+}
+
+#[test]
+fn compression_that_is_wrong_is_a_fault() {
+    let b = io_std();
+    let whole = gzip(b"hello, hello, hello");
+    let serve = |coding: &'static str, body: Vec<u8>| {
+        Server::new(move |mut client: Client, _| {
+            client.request();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-encoding: {coding}\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
+            client.send([head.as_bytes(), &body].concat());
+        })
+    };
+    for (coding, body, kind, part) in [
+        ("br", whole.clone(), FaultKind::Other, "(br)"),
+        ("gzip", b"<html></html>".to_vec(), FaultKind::Other, "damaged"),
+        ("gzip", whole[..whole.len() - 4].to_vec(), FaultKind::Reset, "before the answer was complete"),
+        ("gzip", gzip(&vec![0; 128 << 20]), FaultKind::TooBig, "without end"),
+    ] {
+        let server = serve(coding, body);
+        let fault = failure(&b, request(server.url("/")));
+        assert!(fault.kind == kind && fault.detail.contains(part), "{coding}: {fault:?}");
+        assert!(fault.detail.contains(&server.url("")), "{fault}");
+    }
+    // Who wants another coding gets what it asked for.
+    let mut own = request(serve("identity", b"plain".to_vec()).url("/"));
+    own.headers.push(("Accept-Encoding".into(), "identity".into()));
+    let answer = exchange(&b, own);
+    answer.end.unwrap();
+    assert_eq!(answer.body, b"plain");
 }
 
 #[test]

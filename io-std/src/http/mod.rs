@@ -1,12 +1,13 @@
 //! HTTP: ureq's protocol and connection pool over sockets of our own, so that a request can be cancelled at once and
 //! what arrived is delivered at once.
 //!
-//! Every status is an answer, with its body; redirects are not followed; compression is not asked for. Connections
+//! Every status is an answer, with its body; redirects are not followed; compressed bodies arrive decoded. Connections
 //! are kept and used again. Header values never appear in faults.
 
 mod call;
 mod conn;
 mod connect;
+mod inflate;
 mod wire;
 
 use std::io::{self, ErrorKind, Read};
@@ -22,6 +23,7 @@ use crate::sys::CancelToken;
 use crate::sys::fault;
 use call::Call;
 use connect::{Connect, NoNames};
+use inflate::{ACCEPTED, Coding, Inflate};
 
 /// Largest piece of a body delivered at once.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -88,11 +90,23 @@ impl Client {
         };
         let response = response.map_err(|e| explain(e, request))?;
         let (head, body) = response.into_parts();
+        let coding = head.headers.get("content-encoding").map_or("", |value| value.to_str().unwrap_or("?"));
+        let coding = Coding::parse(coding).map_err(|name| {
+            let host = host_of(&request.url);
+            let text = format!("{host}: the answer is compressed in a way that was not asked for ({name})");
+            IoFault::new(FaultKind::Other, text)
+        })?;
         let headers = head.headers.iter().map(|(name, value)| {
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         });
         partial(Reply::Head { status: head.status.as_u16(), headers: headers.collect() });
-        stream(body, request, call, partial)
+        match coding {
+            None => stream(body.into_reader(), request, call, partial),
+            Some(coding) => {
+                let decoded = Inflate::new(body.into_reader(), coding, host_of(&request.url));
+                stream(decoded, request, call, partial)
+            }
+        }
     }
 
     fn send(
@@ -103,6 +117,9 @@ impl Client {
         let mut builder = ureq::http::Request::builder().method(request.method).uri(&request.url);
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
+        }
+        if !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("accept-encoding")) {
+            builder = builder.header("accept-encoding", ACCEPTED);
         }
         let agent = self.agent(request.proxy.as_ref());
         let body = request.body.as_slice();
@@ -136,12 +153,11 @@ fn agent() -> Agent {
 
 /// Delivers the body: waits for a piece, takes what else has arrived, hands it over.
 fn stream(
-    body: Body,
+    mut reader: impl Read,
     request: &HttpRequest,
     call: &Arc<Call>,
     partial: &mut dyn FnMut(Reply),
 ) -> Result<Outcome, IoFault> {
-    let mut reader = body.into_reader();
     let mut buffer = vec![0; CHUNK_BYTES];
     let _current = Call::enter(call);
     call.begin_body();
