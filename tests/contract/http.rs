@@ -444,6 +444,26 @@ fn extra_authorities_are_trusted() {
     }
 }
 
+/// A file of authorities that helps nobody is named.
+#[test]
+fn useless_files_of_authorities_are_told() {
+    let cargo = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    for variable in ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"] {
+        for (file, why) in [("/no/such/file.pem", "cannot be read"), (cargo, "holds no certificate")] {
+            let expected = format!("{variable} names {file}, which {why}");
+            alone("http::with_useless_authority", &[(variable, file), ("TAU_TEST_EXPECTED", &expected)]);
+        }
+    }
+}
+
+#[test]
+#[ignore = "run by `useless_files_of_authorities_are_told` with its environment"]
+fn with_useless_authority() {
+    let expected = std::env::var("TAU_TEST_EXPECTED").unwrap();
+    let fault = failure(&io_std(), request(format!("https://localhost:{}/", secure("good").port)));
+    assert!(fault.kind == FaultKind::Tls && fault.detail.contains(&expected), "no {expected:?} in {fault}");
+}
+
 #[test]
 #[ignore = "run by `extra_authorities_are_trusted` with its environment"]
 fn with_extra_authority() {
@@ -455,6 +475,15 @@ fn with_extra_authority() {
         assert_eq!(answer.body, b"secret tunnel");
     }
     assert_eq!(good.connections(), 1);
+    // Another connection goes on with the session of the first: no certificates, a round trip less.
+    let single = Server::tls("good", |mut client, _| {
+        client.request();
+        client.send("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok");
+    });
+    for _ in 0..4 {
+        exchange(&b, request(format!("https://localhost:{}/", single.port))).end.unwrap();
+    }
+    assert_eq!((single.connections(), single.resumed()), (4, 3));
     let fault = failure(&b, request(format!("https://127.0.0.1:{}/", good.port)));
     assert!(fault.kind == FaultKind::Tls && fault.detail.contains("another host"), "{fault}");
     let fault = failure(&b, request(format!("https://localhost:{}/", secure("expired").port)));

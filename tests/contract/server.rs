@@ -9,11 +9,39 @@ use std::thread;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::{HandshakeKind, ServerConfig, ServerConnection, StreamOwned};
 
 /// A byte stream of a client.
 pub trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
+
+/// A stream over TLS that tells whether it goes on with an earlier session.
+struct Secure {
+    stream: StreamOwned<ServerConnection, TcpStream>,
+    resumed: Option<Arc<AtomicUsize>>,
+}
+
+impl Read for Secure {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        let len = self.stream.read(bytes)?;
+        if self.stream.conn.handshake_kind() == Some(HandshakeKind::Resumed)
+            && let Some(count) = self.resumed.take()
+        {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(len)
+    }
+}
+
+impl Write for Secure {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.stream.flush()
+    }
+}
 
 /// A connection that a client made.
 pub struct Client(BufReader<Box<dyn Stream>>);
@@ -86,6 +114,7 @@ thread_local! {
 pub struct Server {
     pub port: u16,
     connections: Arc<AtomicUsize>,
+    resumed: Arc<AtomicUsize>,
 }
 
 impl Server {
@@ -114,18 +143,22 @@ impl Server {
         let port = listener.local_addr().unwrap().port();
         let connections = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&connections);
+        let resumed = Arc::new(AtomicUsize::new(0));
+        let of_resumed = Arc::clone(&resumed);
         let serve = Arc::new(serve);
         thread::spawn(move || {
             for socket in listener.incoming().flatten() {
                 socket.set_nodelay(true).unwrap();
                 let number = count.fetch_add(1, Ordering::SeqCst);
                 let (serve, tls) = (Arc::clone(&serve), tls.clone());
+                let resumed = Some(Arc::clone(&of_resumed));
                 thread::spawn(move || {
                     PLAIN.set(socket.try_clone().ok());
                     let stream: Box<dyn Stream> = match tls {
                         None => Box::new(socket),
                         Some(config) => {
-                            Box::new(StreamOwned::new(ServerConnection::new(config).unwrap(), socket))
+                            let stream = StreamOwned::new(ServerConnection::new(config).unwrap(), socket);
+                            Box::new(Secure { stream, resumed })
                         }
                     };
                     serve(Client(BufReader::new(stream)), number);
@@ -133,12 +166,17 @@ impl Server {
                 });
             }
         });
-        Self { port, connections }
+        Self { port, connections, resumed }
     }
 
     /// `http://127.0.0.1:port` and a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// How many of them went on with an earlier session of TLS.
+    pub fn resumed(&self) -> usize {
+        self.resumed.load(Ordering::SeqCst)
     }
 
     /// How many connections were made.

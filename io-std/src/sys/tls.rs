@@ -120,9 +120,14 @@ pub fn explain(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(why) => match why {
             CertificateError::UnknownIssuer => {
-                "its certificate was issued by an authority that is not trusted here; \
-                if it is your organisation's, set NODE_EXTRA_CA_CERTS or SSL_CERT_FILE to its certificate"
-                    .to_owned()
+                let mut text = "its certificate was issued by an authority that is not trusted here; \
+                    if it is your organisation's, set NODE_EXTRA_CA_CERTS or SSL_CERT_FILE to its certificate"
+                    .to_owned();
+                for trouble in ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"].into_iter().filter_map(useless) {
+                    text.push_str("; ");
+                    text.push_str(&trouble);
+                }
+                text
             }
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                 "its certificate has expired".to_owned()
@@ -139,6 +144,19 @@ pub fn explain(error: &Error) -> String {
         other => other.to_string(),
     }
 }
+
+/// What is wrong with the file that a variable names.
+fn useless(variable: &str) -> Option<String> {
+    let file = var(variable).filter(|file| !file.is_empty())?;
+    let found = CertificateDer::pem_file_iter(&file).map(|mut found| found.any(|one| one.is_ok()));
+    let why = match found {
+        Ok(true) => return None,
+        Ok(false) => "holds no certificate",
+        Err(_) => "cannot be read",
+    };
+    Some(format!("{variable} names {file}, which {why}"))
+}
+
 /// The SHA-256 of some bytes, by the provider of TLS.
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> Vec<u8> {
