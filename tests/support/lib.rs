@@ -10,6 +10,7 @@ pub mod compare;
 pub mod drive;
 pub mod masks;
 pub mod messages;
+pub mod outline;
 pub mod page;
 pub mod play;
 pub mod program;

@@ -66,9 +66,12 @@ impl<'a> Fold<'a> {
         contents.chain(sections).filter(|part| !part.is_empty())
     }
 
-    /// The prompt: its parts joined by blank lines.
+    /// The prompt: its parts joined by blank lines; empty when there is nothing but blanks, which some services refuse.
     #[must_use]
     pub fn prompt(&self) -> String {
+        if self.prompt_parts().all(|part| part.trim().is_empty()) {
+            return String::new();
+        }
         join(self.prompt_parts())
     }
 

@@ -25,7 +25,7 @@ pub use memo::Memo;
 pub(crate) use prefix::common;
 pub use public::Public;
 pub use to_llm::to_llm;
-pub use transform::{IdRule, Target, transform};
+pub use transform::{AGAIN, IdRule, Target, transform};
 
 /// Stands for images of a user when the model takes none.
 pub const IMAGE_OMITTED: &str = "[image left out: this model does not take images]";

@@ -241,11 +241,12 @@ fn push_results(
     memo: &mut Memo,
 ) {
     let calls = || reply.as_assistant().into_iter().flat_map(AssistantMessage::tool_calls);
-    let mut found: Vec<usize> = calls().filter_map(|call| book.result(&call.id)).collect();
+    let mut found: Vec<(usize, &str)> =
+        calls().filter_map(|call| Some((book.result(&call.id)?, call.id.as_str()))).collect();
     found.sort_unstable();
-    for message in found.into_iter().filter_map(|at| book.messages.get(at)) {
+    for (message, id) in found.into_iter().filter_map(|(at, id)| Some((book.messages.get(at)?, id))) {
         if let Message::ToolResult(result) = &**message {
-            out.push(repair_result(message, result, memo));
+            out.push(repair_result(message, result, id, memo));
         }
     }
     for (nth, call) in calls().enumerate().filter(|(_, call)| book.result(&call.id).is_none()) {
@@ -254,25 +255,31 @@ fn push_results(
 }
 
 /// A result that says nothing gets a text that says so: some endpoints refuse an empty one for ever after. Beside
-/// an image a blank text would be a block of its own, so it goes; beside other texts it is part of one string.
-fn repair_result(message: &Arc<Message>, result: &ToolResultMessage, memo: &mut Memo) -> Arc<Message> {
+/// an image a blank text would be a block of its own, so it goes; beside other texts it is part of one string. The
+/// result names its call by the whole `id`, of which perhaps only the part before `|` was the same.
+fn repair_result(
+    message: &Arc<Message>,
+    result: &ToolResultMessage,
+    id: &str,
+    memo: &mut Memo,
+) -> Arc<Message> {
     let any = |test: fn(&Block) -> bool| result.content.iter().any(test);
     let has_image = any(|block| matches!(block, Block::Image(_)));
     let is_fine = if has_image { !any(is_blank) } else { any(|block| !is_blank(block)) };
-    if is_fine {
+    if is_fine && result.tool_call_id == id {
         return Arc::clone(message);
     }
     memo.rewrite(
         message,
         Pass::Repair,
-        |_| true,
+        |made| matches!(made, Message::ToolResult(made) if made.tool_call_id == id),
         || {
-            let mut content: Vec<Block> =
-                result.content.iter().filter(|block| !is_blank(block)).cloned().collect();
+            let kept = |block: &&Block| is_fine || !is_blank(block);
+            let mut content: Vec<Block> = result.content.iter().filter(kept).cloned().collect();
             if content.is_empty() {
                 content.push(Block::text(NO_TOOL_OUTPUT));
             }
-            Message::ToolResult(ToolResultMessage { content, ..result.clone() })
+            Message::ToolResult(ToolResultMessage { tool_call_id: id.into(), content, ..result.clone() })
         },
     )
 }

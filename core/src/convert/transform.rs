@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use hashbrown::{HashMap, HashSet};
 
 use super::memo::{Memo, Pass};
-use super::{IMAGE_OMITTED, NO_RESULT, TOOL_IMAGE_OMITTED, short_hash};
+use super::{IMAGE_OMITTED, NO_RESULT, TOOL_IMAGE_OMITTED, short_hash, wire_id};
 use crate::message::{
     AssistantMessage, Block, Content, Message, TextBlock, ThinkingBlock, ToolCall, ToolResultMessage,
     UserMessage,
@@ -18,6 +18,12 @@ use crate::message::{
 
 /// Makes an id of another model acceptable; gets the id and the reply it comes from.
 pub type IdRule<'a> = &'a dyn Fn(&str, &AssistantMessage) -> String;
+
+/// Stands between an id and how often a rule was asked before, see [`Target::max_id`].
+pub const AGAIN: char = '\0';
+
+/// How often a rule is asked for an id that is not taken.
+const MOST_TRIES: u32 = 100;
 
 /// The facts about a target that the history depends on.
 #[derive(Clone, Copy)]
@@ -32,7 +38,8 @@ pub struct Target<'a> {
     pub images: bool,
     /// Rule for call ids of other models; `None` keeps them.
     pub ids: Option<IdRule<'a>>,
-    /// Longest id the protocol takes. Two ids that `ids` makes equal are told apart within it; 0 = they cannot be.
+    /// Longest id the protocol takes. Two ids that `ids` makes equal are told apart within it by a mark. 0: there is no
+    /// room for one, the rule gets the id again with [`AGAIN`] and a number behind it.
     pub max_id: usize,
 }
 
@@ -282,7 +289,7 @@ fn adapt_reply(
     let own = target.wrote(reply);
     if !own && let Some(rule) = target.ids {
         for call in reply.tool_calls() {
-            ids.learn(&call.id, || rule(&call.id, reply), target.max_id);
+            ids.learn(&call.id, |id| rule(id, reply), target.max_id);
         }
     }
     let kept = |block: &Block| match block {
@@ -356,13 +363,24 @@ struct Ids {
 }
 
 impl Ids {
-    fn learn(&mut self, id: &str, rule: impl FnOnce() -> String, max: usize) {
+    fn learn(&mut self, id: &str, rule: impl Fn(&str) -> String, max: usize) {
         if self.new.contains_key(id) {
             return;
         }
-        let mut new = rule();
-        let other = self.taken.get(new.as_str()).is_some_and(|first| *first != id);
-        if other && max > 0 {
+        let mut new = rule(id);
+        if wire_id(&new).is_empty() {
+            // A call without a name of its own cannot be answered.
+            new.insert_str(0, &format!("call_{}", short_hash(id)));
+        }
+        let is_taken = |new: &str| self.taken.get(new).is_some_and(|first| *first != id);
+        if max == 0 {
+            for again in 1..MOST_TRIES {
+                if !is_taken(&new) {
+                    break;
+                }
+                new = rule(&format!("{id}{AGAIN}{again}"));
+            }
+        } else if is_taken(&new) {
             let tag = short_hash(id);
             let tag: String = tag.chars().take(8).collect();
             let head: Cow<'_, str> = super::sanitize_id(&new, max.saturating_sub(tag.len() + 1));

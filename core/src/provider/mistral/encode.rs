@@ -5,14 +5,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::RefCell;
-
-use hashbrown::HashMap;
 
 use super::call_id;
 use super::decode::MistralDecoder;
 use super::messages::{write, write_system};
-use crate::convert::{Fold, History, Target};
+use crate::convert::{AGAIN, Fold, History, Target};
 use crate::fault::Fault;
 use crate::json::{Value, Writer};
 use crate::message::AssistantMessage;
@@ -32,8 +29,6 @@ const DEFAULT_BASE: &str = "https://api.mistral.ai";
 pub struct MistralEncoder {
     history: History,
     body: BodyCache,
-    /// Ids that were made, and the foreign ones that they stand for.
-    ids: RefCell<HashMap<String, String>>,
     /// Requests so far.
     requests: u32,
 }
@@ -66,14 +61,17 @@ impl MistralEncoder {
 
     fn read(&mut self, request: &ModelRequest<'_>) {
         let model = request.model;
-        let rule = |id: &str, _: &AssistantMessage| own_id(id, &mut self.ids.borrow_mut());
+        let rule = |id: &str, _: &AssistantMessage| match id.split_once(AGAIN) {
+            Some((id, attempt)) => call_id(id, attempt.parse().unwrap_or_default()),
+            None => call_id(id, 0),
+        };
         let target = Target {
             provider: &model.provider,
             api: &model.api,
             model: &model.id,
             images: model.image_input,
             ids: Some(&rule),
-            // The rule tells ids apart; there is no room for a mark.
+            // All nine characters are the id: there is no room for a mark.
             max_id: 0,
         };
         self.history.update(request.messages, &target, request.now_ms);
@@ -93,22 +91,6 @@ impl MistralEncoder {
         let units: Vec<Unit<'_>> = changed.iter().map(Unit::single).collect();
         let body = self.body.build(&head, &tail, from, &units, write);
         Ok(post(request, format!("{base}/v1/chat/completions"), headers, body))
-    }
-}
-
-/// The id that stands for a foreign one, always the same.
-fn own_id(foreign: &str, taken: &mut HashMap<String, String>) -> String {
-    let mut attempt = 0;
-    loop {
-        let id = call_id(foreign, attempt);
-        match taken.get(&id) {
-            Some(other) if other != foreign => attempt += 1,
-            Some(_) => return id,
-            None => {
-                taken.insert(id.clone(), foreign.into());
-                return id;
-            }
-        }
     }
 }
 

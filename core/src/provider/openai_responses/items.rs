@@ -9,8 +9,6 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use serde::de::IgnoredAny;
-
 use super::fields::{Fields, text};
 use crate::convert::{NO_TOOL_OUTPUT, SEE_IMAGE, sanitize_id, short_hash};
 use crate::json::{self, Writer};
@@ -160,14 +158,18 @@ impl Items<'_> {
     }
 }
 
-/// Sends an item back as it came; what a file holds instead of an item is left out.
+/// Sends an item back as it came; what a file holds instead of a reasoning item is left out.
 fn replay(item: &str, w: &mut Writer) {
+    let kind = serde_json::from_str::<Fields<'_>>(item).ok().and_then(|fields| text(fields.kind));
+    if kind.as_deref() != Some("reasoning") {
+        return;
+    }
     if item.contains("\\ud") || item.contains("\\uD") {
         // Perhaps half a surrogate pair, which the service would refuse: our reader drops it.
         if let Ok(item) = json::parse(item) {
             w.value(&item);
         }
-    } else if serde_json::from_str::<IgnoredAny>(item).is_ok() {
+    } else {
         w.raw(item);
     }
 }
@@ -279,8 +281,13 @@ mod tests {
             w.into_string()
         };
         for (item, wanted) in [
-            (r#"{"id": "rs", "n": 1.0}"#, r#"{"id": "rs", "n": 1.0}"#),
-            (r#"{"a":"x\ud83d","b":"\ud83d\ude00"}"#, r#"{"a":"x","b":"😀"}"#),
+            (r#"{"type":"reasoning", "n": 1.0}"#, r#"{"type":"reasoning", "n": 1.0}"#),
+            (
+                r#"{"type":"reasoning","a":"x\ud83d","b":"\ud83d\ude00"}"#,
+                r#"{"type":"reasoning","a":"x","b":"😀"}"#,
+            ),
+            (r#"{"v":1,"id":"msg_1"}"#, ""),
+            (r#"{"type":"message"}"#, ""),
             (r#"{"a":1"#, ""),
             (r#"{"a":"\ud83d"#, ""),
         ] {
