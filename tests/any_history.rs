@@ -150,6 +150,12 @@ fn signature() -> impl Strategy<Value = Option<String>> {
     proptest::option::of(select(KNOWN).prop_map(str::to_owned))
 }
 
+fn sign(block: &mut Value, key: &str, signature: Option<String>) {
+    if let Some(signature) = signature {
+        block[key] = signature.into();
+    }
+}
+
 fn block() -> impl Strategy<Value = Value> {
     let arguments = select(
         &[
@@ -161,7 +167,7 @@ fn block() -> impl Strategy<Value = Value> {
     );
     let said = (text(), signature()).prop_map(|(text, signature)| {
         let mut block = json!({"type": "text", "text": text});
-        signature.map(|signature| block["textSignature"] = signature.into());
+        sign(&mut block, "textSignature", signature);
         block
     });
     let thought = (text(), signature(), any::<bool>()).prop_map(|(text, signature, redacted)| {
@@ -169,19 +175,19 @@ fn block() -> impl Strategy<Value = Value> {
         if redacted && signature.as_ref().is_some_and(|signature| !signature.is_empty()) {
             block["redacted"] = true.into();
         }
-        signature.map(|signature| block["thinkingSignature"] = signature.into());
+        sign(&mut block, "thinkingSignature", signature);
         block
     });
     let blank = signature().prop_map(|signature| {
         let mut block = json!({"type": "thinking", "thinking": ""});
-        signature.map(|signature| block["thinkingSignature"] = signature.into());
+        sign(&mut block, "thinkingSignature", signature);
         block
     });
     let call =
         (id(), arguments, signature(), any::<bool>()).prop_map(|(id, arguments, signature, broken)| {
             let arguments: Value = serde_json::from_str(arguments).unwrap();
             let mut block = json!({"type": "toolCall", "id": id, "name": "read", "arguments": arguments});
-            signature.map(|signature| block["thoughtSignature"] = signature.into());
+            sign(&mut block, "thoughtSignature", signature);
             if broken {
                 block["argumentsError"] = "cut".into();
             }
