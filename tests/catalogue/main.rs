@@ -62,6 +62,7 @@ fn read_provider(id: String, provider: &Value) -> Provider {
         record.insert("baseUrl".into(), text("baseUrl").into());
         record.insert("provider".into(), id.as_str().into());
         record.extend(model.as_object().expect("a model").clone());
+        introduce(&mut record);
         record
     };
     Provider {
@@ -69,6 +70,18 @@ fn read_provider(id: String, provider: &Value) -> Provider {
         base_url: text("providerBaseUrl"),
         models: chat.map(complete).collect(),
         id,
+    }
+}
+
+/// Headers that name a client.
+const IDENTITY: [&str; 4] = ["User-Agent", "Editor-Version", "Editor-Plugin-Version", "Copilot-Integration-Id"];
+
+/// No other client is imitated (decision D6): where a service wants to know the editor, it hears of Tau.
+fn introduce(record: &mut Record) {
+    let Some(Value::Object(headers)) = record.get_mut("headers") else { return };
+    if headers.keys().any(|name| IDENTITY.contains(&name.as_str())) {
+        headers.retain(|name, _| !IDENTITY.contains(&name.as_str()));
+        headers.insert("Editor-Version".into(), "tau/1".into());
     }
 }
 
