@@ -74,7 +74,8 @@ fn read_provider(id: String, provider: &Value) -> Provider {
 }
 
 /// Headers that name a client.
-const IDENTITY: [&str; 4] = ["User-Agent", "Editor-Version", "Editor-Plugin-Version", "Copilot-Integration-Id"];
+const IDENTITY: [&str; 4] =
+    ["User-Agent", "Editor-Version", "Editor-Plugin-Version", "Copilot-Integration-Id"];
 
 /// No other client is imitated (decision D6): where a service wants to know the editor, it hears of Tau.
 fn introduce(record: &mut Record) {
