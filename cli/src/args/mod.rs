@@ -11,6 +11,7 @@ pub mod sessions;
 
 use options::{Opt, Which};
 use tau_core::model::ThinkingLevel;
+use tau_core::tools::selection::check_list;
 
 /// The level that is `off` without a word about it.
 const OMIT: &str = "omit";
@@ -362,14 +363,9 @@ impl Parser {
 
     fn tools(&mut self, value: &str) {
         let names = list(value);
-        let is_modifier = |name: &String| name.starts_with(['+', '-']);
-        let modifiers = names.iter().filter(|name| is_modifier(name)).count();
-        if modifiers > 0 && modifiers < names.len() {
-            self.error(format!("--tools {value}: either plain names or only +name and -name"));
-        } else if modifiers > 0 && names.iter().any(|name| name.contains('*')) {
-            self.error(format!("--tools {value}: +name and -name take no patterns"));
-        } else {
-            self.args.tools = Some(names);
+        match check_list(&names) {
+            Ok(()) => self.args.tools = Some(names),
+            Err(fault) => self.error(format!("--tools {value}: {}", fault.reason())),
         }
     }
 

@@ -112,7 +112,7 @@ impl Catalog {
                 Some(provider) => entries.extend(records(provider)),
                 None => match self.renewed(section.id) {
                     Some(models) => entries.extend(of_records(section.id, models)),
-                    None => entries.extend(section.lines().map(|line| table_entry(section.id, line))),
+                    None => entries.extend(section.lines().map(|line| Entry::of_table(section.id, line))),
                 },
             }
         }
@@ -140,7 +140,7 @@ impl Catalog {
         if let Some(models) = self.renewed(provider) {
             return of_records(section.id, models).find(|entry| entry.id == id);
         }
-        section.line(id).map(|line| table_entry(section.id, line))
+        section.line(id).map(|line| Entry::of_table(section.id, line))
     }
 
     /// A model by exact provider and id.
@@ -148,10 +148,6 @@ impl Catalog {
     pub fn find(&self, provider: &str, id: &str) -> Option<Model> {
         self.entry(provider, id).map(|entry| entry.model())
     }
-}
-
-const fn table_entry(provider: &'static str, line: Line) -> Entry<'static> {
-    Entry { provider, id: line.id, name: line.name, source: Source::Table(line.codes) }
 }
 
 /// The chat models of a provider of `models.json`.
@@ -171,6 +167,11 @@ fn is_chat(model: &Record) -> bool {
 }
 
 impl<'a> Entry<'a> {
+    /// A model of the built-in table.
+    pub(super) const fn of_table(provider: &'static str, line: Line) -> Self {
+        Entry { provider, id: line.id, name: line.name, source: Source::Table(line.codes) }
+    }
+
     /// A model of which only names are known.
     #[must_use]
     pub const fn named(provider: &'a str, id: &'a str, name: &'a str) -> Self {

@@ -5,6 +5,7 @@ pub mod catalog;
 mod collate;
 pub mod config;
 pub mod local;
+pub mod lookup;
 mod overrides;
 pub mod pattern;
 pub mod record;

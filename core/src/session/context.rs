@@ -165,8 +165,12 @@ impl<'a> Settings<'a> {
     }
 }
 
+/// Protocol of models that stand for others; a reply has it only when no other model was found to answer.
+const VIRTUAL: &str = "pi-virtual";
+
+/// The model that answered.
 fn model_of(message: &Message) -> Option<ModelRef> {
-    let reply = message.as_assistant()?;
+    let reply = message.as_assistant().filter(|reply| reply.api != VIRTUAL)?;
     Some(ModelRef { provider: reply.provider.clone(), model_id: reply.model.clone() })
 }
 

@@ -12,6 +12,7 @@ mod merge;
 mod patch;
 mod report;
 mod schema;
+mod terminal;
 pub mod trust;
 
 pub use compaction::{BranchSummarySettings, CompactionSettings};

@@ -31,17 +31,37 @@ pub fn apply_modifiers(base: &[String], entries: &[String]) -> Vec<String> {
     tools
 }
 
-/// Why a list given by flag is not valid: names and modifiers are not mixed, and modifiers are no patterns.
+/// Why a list given by flag is not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListFault {
+    /// Names and modifiers are not mixed.
+    Mixed,
+    /// Modifiers are no patterns.
+    PatternModifier,
+}
+
+impl ListFault {
+    /// The reason, for people.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Mixed => "either plain names or only +name and -name",
+            Self::PatternModifier => "+name and -name take no patterns",
+        }
+    }
+}
+
+/// Checks a list given by flag (spec 40 §4.2).
 ///
 /// # Errors
-/// The reason, for people.
-pub fn check_list(entries: &[String]) -> Result<(), &'static str> {
+/// When it is not valid.
+pub fn check_list(entries: &[String]) -> Result<(), ListFault> {
     let modifiers = entries.iter().filter(|entry| modifier(entry).is_some()).count();
     if modifiers != 0 && modifiers != entries.len() {
-        return Err("a tool list holds either names or +name/-name changes, not both");
+        return Err(ListFault::Mixed);
     }
     if modifiers != 0 && entries.iter().any(|entry| entry.contains('*')) {
-        return Err("+name and -name take no *");
+        return Err(ListFault::PatternModifier);
     }
     Ok(())
 }

@@ -1,9 +1,11 @@
 //! Where lists of models come from.
 
 use serde_json::{Map, Value, json};
-use tau_core::model::ThinkingLevel;
+use tau_core::model::catalog::Entry;
+use tau_core::model::lookup;
 use tau_core::model::record::{self, Record};
 use tau_core::model::remote::{self, Stored};
+use tau_core::model::{Model, ThinkingLevel};
 use tau_core::now::Wall;
 use tau_core::op::{Headers, HttpRequest};
 use tau_tests::compare::same;
@@ -98,6 +100,39 @@ pub fn personalize(_: &Value, case: &Value) -> Result<(), String> {
         Ok(models) => json!({ "models": models, "requests": requests }),
         Err(_) => json!({ "error": true, "requests": requests }),
     };
+    same(&case["expected"], &got)
+}
+
+/// `desktop-model-lookup`
+pub fn lookup(_: &Value, case: &Value) -> Result<(), String> {
+    let input = &case["input"];
+    let text = |key: &str| input[key].as_str().unwrap_or_default();
+    let (vendor, id) = (text("vendorKey"), text("modelId"));
+    let found = lookup::model(vendor, id, lookup::protocol(text("apiStyle")));
+    let model = found.as_ref().map_or_else(Model::default, Entry::model);
+    let levels: Vec<&str> = model.levels().map(ThinkingLevel::name).collect();
+    let kinds = [("text", model.text_input), ("image", model.image_input)];
+    let kinds: Vec<&str> = kinds.into_iter().filter(|(_, taken)| *taken).map(|(kind, _)| kind).collect();
+    let runtime = found.as_ref().map(|entry| {
+        json!({
+            "name": entry.name,
+            "reasoning": model.reasoning,
+            "contextWindow": model.context_window,
+            "maxTokens": model.max_tokens,
+            "input": kinds,
+            "candidates": [format!("{}/{}", entry.provider, entry.id)],
+        })
+    });
+    let draft = lookup::draft(vendor, id).map(|entry| {
+        let facts = entry.facts();
+        json!({ "name": entry.name, "contextWindow": facts.context_window, "maxTokens": facts.max_tokens })
+    });
+    let got = json!({
+        "runtime": runtime,
+        "vision": model.image_input,
+        "thinking": { "supportsReasoning": model.reasoning, "supportedThinkingLevels": levels },
+        "draft": draft,
+    });
     same(&case["expected"], &got)
 }
 

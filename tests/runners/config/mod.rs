@@ -15,6 +15,9 @@ mod trust;
 
 use tau_tests::vectors::{VectorFile, file};
 
+use super::sessions::store;
+use super::tools::selection;
+
 /// Files of this area.
 #[rustfmt::skip]
 pub const FILES: &[VectorFile] = &[
@@ -23,11 +26,13 @@ pub const FILES: &[VectorFile] = &[
     file("auth-precedence", auth::precedence),
     file("auth-resolve", auth::resolve_one),
     file("azure-config", paths::azure),
+    file("branch-selection", store::branch_model),
     file("config-value", auth::config_value),
     file("catalog-refresh", catalogue::refresh),
     file("openrouter-personalize", catalogue::personalize),
     file("thinking-catalog", catalogue::levels),
     file("cost", cost::price),
+    file("desktop-model-lookup", catalogue::lookup),
     file("openrouter-cost", cost::openrouter),
     file("jsonc", settings::jsonc),
     file("locale-order", resolve::locale_order),
@@ -45,6 +50,7 @@ pub const FILES: &[VectorFile] = &[
     file("settings-migrate", settings::migrate),
     file("settings-write", settings_write::write),
     file("startup-selection", startup::selection),
+    file("tool-list", selection::tool_list),
     file("trust", trust::decision),
     file("thinking-clamp", resolve::thinking_clamp),
     file("path-normalize", paths::expand),

@@ -7,7 +7,7 @@ mod initial_message;
 mod json_event;
 mod lists;
 mod paths;
-mod store;
+pub mod store;
 
 pub use store::{context, stats};
 

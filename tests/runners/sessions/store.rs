@@ -97,6 +97,27 @@ pub fn stats(_: &Value, case: &Value) -> Result<(), String> {
     same(&case["expected"], &got)
 }
 
+/// `config/branch-selection`: entries with no more than what tells the model, one chain.
+pub fn branch_model(_: &Value, case: &Value) -> Result<(), String> {
+    let mut entries = case["input"]["branch"].clone();
+    for (at, entry) in entries.as_array_mut().into_iter().flatten().enumerate() {
+        entry["id"] = json!(format!("e{at}"));
+        entry["parentId"] = at.checked_sub(1).map_or(Value::Null, |before| json!(format!("e{before}")));
+        entry["timestamp"] = json!("2025-01-01T00:00:00.000Z");
+        if entry["type"] == "message" {
+            entry["message"]["content"] = json!([{ "type": "text", "text": "x" }]);
+        }
+    }
+    let text = format!("{HEADER}\n{}", lines(&entries));
+    let model = |want| {
+        let (session, _) = open_all(text.as_bytes(), want).map_err(|e| e.to_string())?;
+        let model = session.context().model.as_ref();
+        Ok::<_, String>(model.map(|model| json!({ "provider": model.provider, "modelId": model.model_id })))
+    };
+    same(&case["expected"], &json!(model(Want::Everything)?))?;
+    same(&case["expected"], &json!(model(Want::Context)?))
+}
+
 fn check_context(expected: &Value, tree: &Tree, context: &Context) -> Result<(), String> {
     let model = context.model.as_ref().map(|m| json!({"provider": m.provider, "modelId": m.model_id}));
     let mut got = json!({

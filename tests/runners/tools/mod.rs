@@ -10,7 +10,7 @@ mod output;
 mod paths;
 mod prompt;
 mod read;
-mod selection;
+pub mod selection;
 mod skills;
 mod text;
 

@@ -1,6 +1,7 @@
 //! `tool-selection.json`, `shell-env.json`.
 
 use serde_json::{Value, json};
+use tau_core::tools::selection::ListFault;
 use tau_core::tools::shell_env::{SessionFacts, session_variables};
 use tau_core::tools::{BuiltinOptions, builtin, selection};
 use tau_tests::compare::same;
@@ -30,6 +31,18 @@ pub fn tool_selection(_: &Value, case: &Value) -> Result<(), String> {
         other => return Err(format!("unknown function {other}")),
     };
     same(&case["expected"], &got)
+}
+
+/// `config/tool-list`: the syntax of a list, and what its changes make of a base.
+pub fn tool_list(_: &Value, case: &Value) -> Result<(), String> {
+    let entries = names(&case["input"]["tools"]).unwrap_or_default();
+    let error = selection::check_list(&entries).err().map(|fault| match fault {
+        ListFault::Mixed => "mixed",
+        ListFault::PatternModifier => "pattern-modifier",
+    });
+    let base = ["read", "bash"].map(str::to_owned);
+    let applied = selection::apply_modifiers(&base, &entries);
+    same(&case["expected"], &json!({ "error": error, "applied": applied }))
 }
 
 /// Variables that commands see.
