@@ -31,7 +31,7 @@ impl Settings {
     /// `showHardwareCursor`; else `PI_HARDWARE_CURSOR`, given as `variable`.
     #[must_use]
     pub fn show_hardware_cursor(&self, variable: Option<&str>) -> bool {
-        self.get(&["showHardwareCursor"]).and_then(Value::as_bool).unwrap_or(variable == Some("1"))
+        self.get(&["showHardwareCursor"]).and_then(Value::as_bool).unwrap_or_else(|| variable == Some("1"))
     }
 
     /// What the user says that the terminal can do; `auto` and what is no answer are left out.
