@@ -223,6 +223,8 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The body, `null` when it is not JSON.
     pub body: Value,
+    /// The body as it came.
+    pub raw: Vec<u8>,
     /// When its head was read.
     pub at: Instant,
 }
@@ -403,8 +405,9 @@ fn read_request(input: &mut impl BufRead) -> io::Result<Option<Request>> {
         let length = header("content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
         input.take(length).read_to_end(&mut body)?;
     }
-    let body = serde_json::from_slice(&body).unwrap_or_default();
-    Ok(Some(Request { method, path, headers, body, at }))
+    let raw = body;
+    let body = serde_json::from_slice(&raw).unwrap_or_default();
+    Ok(Some(Request { method, path, headers, body, raw, at }))
 }
 
 fn read_chunk(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
