@@ -1,5 +1,7 @@
 //! Clouds as servers see them: signatures, tokens, and how often somebody is asked for them.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use serde_json::{Value, json};
 use tau_core::auth::oauth::form;
 use tau_tests::clouds::{claims_of, event_stream, private_key, signed_scope};
