@@ -17,6 +17,7 @@ use tau_core::model::ThinkingLevel;
 use tau_core::now::{Mono, Now, Wall};
 use tau_core::op::{Credential, Op, Outcome, Stream};
 use tau_core::provider::RequestOptions;
+use tau_core::retry::classify::{Class, classify};
 use tau_core::session::{Header, Session};
 use tau_core::tools::ToolEnv;
 use tau_tests::drive::model;
@@ -44,6 +45,11 @@ impl World {
     }
 
     fn of(api: &str, max_retries: u64, max_retry_delay_ms: u64) -> Self {
+        let options = RequestOptions { max_retries, max_retry_delay_ms, ..RequestOptions::default() };
+        Self::with(api, options)
+    }
+
+    fn with(api: &str, options: RequestOptions) -> Self {
         let now = Now { mono: Mono(1), wall: Wall(1_788_315_987_887) };
         let header = Header::new("again".into(), now.wall, "/w".into(), None);
         let boot = Boot {
@@ -60,7 +66,7 @@ impl World {
                 follow_up_mode: QueueMode::OneAtATime,
             },
             env: Arc::new(ToolEnv::default()),
-            options: RequestOptions { max_retries, max_retry_delay_ms, ..RequestOptions::default() },
+            options,
             block_images: false,
         };
         let mut world = Self {
@@ -204,6 +210,37 @@ fn the_body_of_a_refusal_has_limits() {
         world.reply(Reply::Failed(IoFault::new(FaultKind::Cancelled, "cancelled")));
         assert_eq!(world.failure(), text);
     }
+}
+
+/// Bytes that only keep a connection alive do not count: the reply must be complete in time.
+#[test]
+fn a_reply_must_be_complete_in_time() {
+    let options =
+        RequestOptions { total_timeout_ms: Some(1000), max_retries: 1, ..RequestOptions::default() };
+    // Before the head: the request is sent again, and gets as much time.
+    let mut world = World::with("openai-completions", options.clone());
+    assert_eq!(world.wait(), Some(1000));
+    world.pass(1000);
+    assert_eq!((world.cancels, world.requests.len()), (1, 1));
+    world.pass(world.wait().unwrap());
+    assert_eq!((world.requests.len(), world.wait()), (2, Some(1000)));
+    world.pass(999);
+    world.answer();
+    assert_eq!((world.replies[0].stop_reason, world.cancels), (StopReason::Stop, 1));
+    // Within the body.
+    let mut world = World::with("openai-completions", options);
+    world.reply(Reply::Head { status: 200, headers: Vec::new() });
+    for _ in 0..9 {
+        world.pass(100);
+        world.reply(Reply::Chunk { stream: Stream::Body, bytes: b": alive\n\n".to_vec() });
+    }
+    assert_eq!((world.wait(), world.replies.len()), (Some(100), 0));
+    world.pass(100);
+    assert_eq!((world.cancels, world.replies.len()), (1, 1));
+    world.reply(Reply::Failed(IoFault::new(FaultKind::Cancelled, "cancelled")));
+    let text = world.failure();
+    assert!(text.contains("within 1000 ms") && text.contains("totalTimeoutMs"), "{text}");
+    assert_eq!(classify(text), Class::Transient);
 }
 
 #[test]

@@ -510,6 +510,7 @@ fn options(settings: &Settings, warnings: &mut Vec<String>) -> RequestOptions {
         cache: if long { CacheRetention::Long } else { CacheRetention::default() },
         head_timeout_ms: limit(retry.timeout_ms.unwrap_or(idle)),
         idle_timeout_ms: limit(idle),
+        total_timeout_ms: limit(settings.total_timeout_ms()),
         proxy: settings.http_proxy().map(str::to_owned),
         max_retries: retry.max_retries.unwrap_or_default(),
         max_retry_delay_ms: retry.max_retry_delay_ms,

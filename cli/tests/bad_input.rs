@@ -128,6 +128,21 @@ fn raw(bytes: &'static [u8], hold: Duration) -> String {
     url
 }
 
+/// A service that says nothing but that it is alive.
+#[test]
+fn answers_that_never_end() {
+    let alive = [Part::Bytes(b": alive\n\n".to_vec()), Part::Pause(Duration::from_millis(100))];
+    let server = Server::start([Reply::stream(alive.into_iter().cycle().take(100).collect())]);
+    let place = place(&server.url());
+    place.settings(
+        &json!({"httpIdleTimeoutMs": 500, "retry": {"enabled": false, "provider": {"totalTimeoutMs": 700}}}),
+    );
+    let err = failure(&place, &["-p", "x"]).err;
+    for part in ["mock/m1", &server.url(), "within 700 ms", "totalTimeoutMs"] {
+        assert!(err.contains(part), "no {part:?} in: {err}");
+    }
+}
+
 /// What happens below HTTP.
 #[test]
 fn connections_that_are_none() {

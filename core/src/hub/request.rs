@@ -70,6 +70,8 @@ struct Exchange {
     secrets: Secrets,
     /// Where the request went; empty until it did.
     host: String,
+    /// When the reply must be complete.
+    until: Option<Mono>,
     /// What a failure would be.
     trouble: Trouble,
 }
@@ -147,6 +149,7 @@ impl Wire {
             note: None,
             secrets: Secrets::default(),
             host: String::new(),
+            until: None,
             trouble: Trouble::Reply,
         });
         self.attempt(context, now)
@@ -277,6 +280,7 @@ impl Wire {
             Ok(request) => {
                 exchange.stage = Stage::Sent { op: OpId(u64::MAX) };
                 exchange.host = host_of(&request.url);
+                exchange.until = exchange.options.total_timeout_ms.map(|ms| now.mono.plus(ms));
                 Next::Start(Op::Http(request))
             }
             Err(text) => {
@@ -425,22 +429,37 @@ impl Wire {
         }
     }
 
-    /// When a request is sent again, or the rest of a body is not waited for any longer.
+    /// When a request is sent again, given up, or the rest of a body is not waited for any longer.
     pub(super) fn deadline(&self) -> Option<Mono> {
-        match &self.exchange.as_ref()?.stage {
+        let exchange = self.exchange.as_ref()?;
+        match &exchange.stage {
             Stage::Body { op: Some(_), ended: Some(at), .. } => Some(at.plus(DRAIN_MS)),
             Stage::Waiting { until } | Stage::Refused { until, .. } => Some(*until),
+            Stage::Sent { .. } | Stage::Body { op: Some(_), .. } if !exchange.aborted => exchange.until,
             _ => None,
         }
     }
 
-    /// The op whose body is not waited for any longer.
+    /// The op that is not waited for any longer.
     pub(super) fn overdue(&mut self, now: Now, rng: &mut Entropy) -> Option<OpId> {
         if self.deadline()? > now.mono {
             return None;
         }
-        match &mut self.exchange.as_mut()?.stage {
-            Stage::Body { op, .. } => op.take(),
+        let exchange = self.exchange.as_mut()?;
+        match &mut exchange.stage {
+            Stage::Body { op, ended: Some(_), .. } => op.take(),
+            Stage::Body { op, .. } => {
+                let op = op.take();
+                let fault = too_long(exchange);
+                self.end_body(BodyEnd::Failed(fault), now);
+                op
+            }
+            Stage::Sent { op } => {
+                let op = *op;
+                let fault = too_long(exchange);
+                self.lost(&fault, now, rng);
+                Some(op)
+            }
             Stage::Refused { op, .. } => {
                 let op = *op;
                 self.end_refusal(now, rng);
@@ -487,6 +506,16 @@ impl Wire {
         message.duration_ms.get_or_insert_with(|| now.mono.since(exchange.started.mono));
         Progress::Reply(Box::new(message))
     }
+}
+
+/// The fault of a reply that is not complete in time.
+fn too_long(exchange: &Exchange) -> IoFault {
+    let ms = exchange.options.total_timeout_ms.unwrap_or_default();
+    let text = alloc::format!(
+        "{}: no complete answer within {ms} ms (retry.provider.totalTimeoutMs)",
+        exchange.host
+    );
+    IoFault::new(FaultKind::TimedOut, text)
 }
 
 /// Whether a head announces a stream, or at least nothing else.

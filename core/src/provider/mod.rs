@@ -96,6 +96,8 @@ pub struct RequestOptions {
     pub head_timeout_ms: Option<u64>,
     /// Limit between two pieces of the body, ms.
     pub idle_timeout_ms: Option<u64>,
+    /// Longest time of one request with its whole reply, ms; `None` = no limit.
+    pub total_timeout_ms: Option<u64>,
     /// Proxy setting.
     pub proxy: Option<String>,
     /// How often a request that brought no response is sent again.

@@ -156,6 +156,7 @@ pub const KEYS: &[Key] = &[
     key("retry.baseDelayMs", Kind::Count, "2000", "milliseconds before the first retry; each further one waits twice as long"),
     key("retry.maxAgentDelayMs", Kind::Count, "60000", "longest wait of that kind, milliseconds"),
     key("retry.provider.timeoutMs", Kind::Count, "", "longest wait for a reply to begin, milliseconds; else httpIdleTimeoutMs"),
+    key("retry.provider.totalTimeoutMs", Kind::Count, "", "longest time of one request with its whole reply, milliseconds; else no limit"),
     key("retry.provider.maxRetries", Kind::Count, "0", "how often one request is sent again before that"),
     key("retry.provider.maxRetryDelayMs", Kind::Count, "60000", "longest wait that a service may ask for, milliseconds"),
 
@@ -264,7 +265,7 @@ mod tests {
         assert_eq!(find(&path(&["retry", "provider", "maxRetries"])).map(|key| key.default), Some("0"));
         assert_eq!(find(&path(&["modelThinkingLevels", "a/b"])).map(|key| key.kind), Some(Kind::Level));
         assert_eq!(find(&path(&["retry"])), None);
-        assert_eq!(KEYS.iter().filter(|key| key.is_inside(&path(&["retry"]))).count(), 7);
+        assert_eq!(KEYS.iter().filter(|key| key.is_inside(&path(&["retry"]))).count(), 8);
         assert!(KEYS.iter().any(|key| key.is_inside(&path(&["compaction", "modelOverrides", "x"]))));
     }
 }

@@ -225,6 +225,12 @@ impl Settings {
         }
     }
 
+    /// `retry.provider.totalTimeoutMs`: longest time of one request with its whole reply, ms; 0 = no limit.
+    #[must_use]
+    pub fn total_timeout_ms(&self) -> u64 {
+        self.number(&["retry", "provider", "totalTimeoutMs"]).unwrap_or_default()
+    }
+
     /// `compaction.enabled`.
     #[must_use]
     pub fn compaction_enabled(&self) -> bool {
