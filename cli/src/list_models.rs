@@ -1,5 +1,6 @@
 //! `--list-models`: the models that can be used, as a table (spec 40 §3.7).
 
+use tau_core::model::builtin;
 use tau_core::model::catalog::Entry;
 use tau_core::model::select::once_per_provider;
 use tau_core::provider::demo;
@@ -13,8 +14,8 @@ const TITLES: [&str; 7] = ["provider", "model", "context", "max-out", "thinking"
 /// Stands for a price that is not known, or that nobody pays per token.
 const NO_PRICE: &str = "-";
 
-/// The table, or one line when there is nothing to show. Prices are USD per million tokens of input and output; when
-/// none is known there is no such column.
+/// The table, or one line when there is nothing to show. Prices are USD per million tokens of input and output; a list
+/// of nothing but models of one's own has the columns that Pi's has.
 #[must_use]
 pub fn table(access: &Access, wanted: &ListModels) -> String {
     let usable = |provider: &str| access.usable(provider);
@@ -37,7 +38,8 @@ pub fn table(access: &Access, wanted: &ListModels) -> String {
     models.sort_by_key(|entry| (entry.provider, entry.id));
     let titles = TITLES.map(str::to_owned).to_vec();
     let mut rows: Vec<Vec<String>> = std::iter::once(titles).chain(models.iter().map(row)).collect();
-    if rows.iter().skip(1).all(|row| row.last().is_some_and(|price| price == NO_PRICE)) {
+    let is_built_in = |entry: &Entry<'_>| builtin::sections().any(|section| section.id == entry.provider);
+    if !models.iter().any(is_built_in) {
         rows.iter_mut().for_each(|row| row.truncate(TITLES.len() - 1));
     }
     columns(&rows, true)

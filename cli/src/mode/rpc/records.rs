@@ -32,6 +32,8 @@ struct Stream {
     /// Commands of the shell that are under way, and the number of the next one.
     shells: Vec<(u64, Subject)>,
     next_shell: u64,
+    /// A command that is answered when retries are over.
+    retry_end: Option<Subject>,
 }
 
 /// What a response answers.
@@ -84,6 +86,16 @@ impl Records {
         let shells = &mut self.lock().shells;
         let at = shells.iter().position(|(shell, _)| *shell == id)?;
         Some(shells.swap_remove(at).1)
+    }
+
+    /// The next event that tells of the end of retries answers this command.
+    pub(super) fn expect_retry_end(&self, subject: &Subject) {
+        self.lock().retry_end = Some(subject.clone());
+    }
+
+    /// Whether that event did not come; nothing waits for it any more.
+    pub(super) fn take_retry_end(&self) -> bool {
+        self.lock().retry_end.take().is_some()
     }
 
     fn shell_ended(&self, id: u64, outcome: &Result<Arc<Message>, Fault>) {
@@ -172,6 +184,17 @@ impl EventSink<Hub> for Records {
         let mut stream = self.lock();
         if !stream.muted {
             stream.event(event);
+        }
+        if let Event::AutoRetryEnd { .. } = event
+            && let Some(subject) = stream.retry_end.take()
+        {
+            stream.line(|w| {
+                begin(&subject, true, w);
+                w.end_object();
+                true
+            });
+        }
+        if !stream.muted {
             if stream.out.is_full() {
                 stream.flush(&self.patience);
             }

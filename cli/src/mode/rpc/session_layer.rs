@@ -26,15 +26,13 @@ impl Rpc {
         self.later(call, Awaited::Compaction, Command::Compact { focus })
     }
 
-    /// Ends the wait before a retry; nothing happens when there is none. The response comes before what follows.
+    /// Ends the wait before a retry; nothing happens when there is none. The response comes right behind the event that
+    /// tells of it.
     pub(super) fn abort_retry(&mut self, call: &Call) -> Result<Answer, String> {
-        let now = self.engine.now();
-        let records = self.records.clone();
-        self.engine.with_mut(|hub| {
-            hub.command(now, Command::AbortRetry).map_err(text_of)?;
-            records.success(&call.subject, None);
-            Ok(Answer::Sent)
-        })
+        self.records.expect_retry_end(&call.subject);
+        let told = self.tell(Command::AbortRetry);
+        let waits = self.records.take_retry_end();
+        told.map(|()| if waits { Answer::Done } else { Answer::Sent })
     }
 
     pub(super) fn set_auto_compaction(&mut self, call: &Call) -> Result<Answer, String> {
