@@ -194,10 +194,8 @@ impl EventSink<Hub> for Records {
                 true
             });
         }
-        if !stream.muted {
-            if stream.out.is_full() {
-                stream.flush(&self.patience);
-            }
+        if stream.out.is_full() {
+            stream.flush(&self.patience);
         }
         SinkFlow::Go
     }
