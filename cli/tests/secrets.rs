@@ -17,14 +17,16 @@ const ACCESS: &str = "eyJhbGciOi.access-part.of-a-sign-in";
 const REFRESH: &str = "1//refresh-part-of-a-sign-in";
 const AWS: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYTESTSECRET";
 const STORED: &str = "stored-key-of-another-provider";
+const SESSION: &str = "IQoJb3JpZ2luX2VjE/session+token==";
 const PROXY: &str = "password-of-a-proxy";
 
-const ALL: [(&str, &str); 7] = [
+const ALL: [(&str, &str); 8] = [
     ("key", KEY),
     ("header", HEADER),
     ("access token", ACCESS),
     ("refresh token", REFRESH),
     ("cloud secret", AWS),
+    ("cloud session", SESSION),
     ("stored key", STORED),
     ("proxy password", PROXY),
 ];
@@ -46,6 +48,7 @@ impl World {
                 "models": [{"id": "m1", "contextWindow": 100_000, "maxTokens": 4096}],
             },
             "kimi-coding": {"baseUrl": server.url()},
+            "amazon-bedrock": {"baseUrl": server.url()},
         }});
         place.put("agent/models.json", models.to_string());
         let auth = json!({
@@ -71,7 +74,11 @@ impl World {
     fn run_with(&mut self, args: &[&str], stdin: &str, env: &[(&str, &str)]) -> Run {
         let mut command = self.place.command(args);
         command.envs([("MOCK_KEY", KEY), ("MOCK_HEADER", HEADER), ("AWS_ACCESS_KEY_ID", "AKIATEST")]);
-        command.env("AWS_SECRET_ACCESS_KEY", AWS).env("KIMI_CODE_OAUTH_HOST", self.server.url());
+        command
+            .env("AWS_SECRET_ACCESS_KEY", AWS)
+            .env("AWS_SESSION_TOKEN", SESSION)
+            .env("AWS_REGION", "eu-central-1");
+        command.env("KIMI_CODE_OAUTH_HOST", self.server.url());
         command.envs(env.iter().copied());
         let run = self.place.start_with_stdin(command, stdin.as_bytes()).finish();
         self.printed.push((args.join(" "), run.out.clone() + &run.err));
@@ -288,6 +295,29 @@ fn commands_about_credentials_and_models() {
         }
         fs::remove_file(path).unwrap();
     }
+    world.is_clean();
+}
+
+#[test]
+fn signed_requests() {
+    let mut world = World::new();
+    let message = format!("The security token {SESSION} is invalid, as is {AWS}");
+    for mode in [&["-p", "x"][..], &["--mode", "json", "x"]] {
+        for body in [json!({"message": message}).to_string(), message.replace('/', "\\/"), String::new()] {
+            let reply = Reply { parts: vec![Part::Bytes(body.into_bytes())], ..Reply::error(403, "") };
+            world.server.script([reply]);
+            let mut args = vec!["--model", "amazon-bedrock/us.anthropic.claude-opus-5-5"];
+            args.extend(mode);
+            let run = world.run(&args);
+            assert!((run.out + &run.err).contains("403"), "{:?}", world.printed.last());
+        }
+    }
+    let sent = world.server.requests();
+    assert!(sent.iter().all(|request| request.header("x-amz-security-token") == Some(SESSION)));
+    assert!(
+        sent.iter().all(|request| !format!("{request:?}").contains(AWS)),
+        "the secret went over the wire"
+    );
     world.is_clean();
 }
 

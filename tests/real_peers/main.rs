@@ -19,6 +19,7 @@ const CHAT: &str = "openai-completions";
 const RESPONSES: &str = "openai-responses";
 const ANTHROPIC: &str = "anthropic-messages";
 const GEMINI: &str = "google-generative-ai";
+const BEDROCK: &str = "bedrock-converse-stream";
 
 fn aimock() -> Peer {
     let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/real_peers/aimock.json");
@@ -26,16 +27,17 @@ fn aimock() -> Peer {
 }
 
 /// How aimock's address becomes that of each protocol.
-const OF_AIMOCK: [Way; 4] = [
+const OF_AIMOCK: [Way; 5] = [
     Way { api: CHAT, path: "/v1" },
     Way { api: RESPONSES, path: "/v1" },
     Way { api: ANTHROPIC, path: "" },
     Way { api: GEMINI, path: "/v1beta" },
+    Way { api: BEDROCK, path: "" },
 ];
 
 #[test]
 #[ignore = "needs aimock, see docs/testing.md"]
-fn aimock_over_four_protocols() {
+fn aimock_over_five_protocols() {
     let _alone = alone();
     let peer = aimock();
     let seen = || ask("GET", &format!("{}/v1/_requests", peer.url), &Value::Null).as_array().unwrap().len();
