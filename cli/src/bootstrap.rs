@@ -222,15 +222,16 @@ pub fn prepare(
     Ok(workshop.equip(opened.session, opened.resumed, (model, level), prompts, &mut rng, warnings)?)
 }
 
-/// Prepares a session for a client that names its working directory: a new one, or the stored one with this id. It
-/// needs no model to begin with.
+/// Prepares a session for a client that names its working directory. It needs no model to begin with. The
+/// `environment` counts for its commands and its credentials, before that of the process.
 ///
 /// # Errors
 /// The first thing that cannot be done, and what to do about it. Nothing was started then.
 pub fn prepare_at(
     args: &Args,
     cwd: &str,
-    stored: Option<&str>,
+    stored: Stored<'_>,
+    environment: &[(String, String)],
     warnings: &mut Vec<String>,
 ) -> Result<Ready, String> {
     let launch = Surroundings { cwd: cwd.to_owned(), ..Surroundings::gather()? };
@@ -240,11 +241,12 @@ pub fn prepare_at(
     let setting = base.session_dir();
     let at = Place { surroundings: &base.place, setting: setting.as_deref(), now: clock::wall() };
     let session = match stored {
-        Some(id) => {
+        Stored::Id(id) => {
             let path = at.by_id(&at.folder(args)?, id);
             at.whole(&path.ok_or_else(|| format!("there is no session {id}"))?, &mut rng)?
         }
-        None => at.fresh(args, None, &mut rng)?,
+        Stored::File(path) => at.at_path(path, &mut rng)?,
+        Stored::New => at.fresh(args, None, &mut rng)?,
     };
     let base = at_session(base, session.cwd(), args, warnings)?.settle(false, warnings)?;
     let mut access = Access::read(&base.place, &base.agent, args.api_key.clone(), warnings)?;
@@ -254,7 +256,25 @@ pub fn prepare_at(
     warnings.extend(warning);
     access.bind_key(&model.provider);
     let workshop = Workshop { args: args.clone(), launch, base, access, stdin_is_terminal: false };
-    workshop.equip(session, stored.is_some(), (model, level), VecDeque::new(), &mut rng, warnings)
+    let resumed = stored != Stored::New;
+    let mut ready = workshop.equip(session, resumed, (model, level), VecDeque::new(), &mut rng, warnings)?;
+    if !environment.is_empty() {
+        let variables = environment.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
+        Arc::make_mut(&mut ready.boot.env).command_env.extend(variables);
+        ready.credentials.environment = environment.to_vec();
+    }
+    Ok(ready)
+}
+
+/// Which session a client wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored<'a> {
+    /// A new one.
+    New,
+    /// The one with this id.
+    Id(&'a str),
+    /// The one in this file.
+    File(&'a str),
 }
 
 /// What the command line and standard input ask for.

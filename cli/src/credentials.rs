@@ -38,6 +38,8 @@ pub struct Credentials {
     pub runtime_key: Option<(String, String)>,
     /// Working directory of commands.
     pub cwd: String,
+    /// Variables that count before those of the process.
+    pub environment: Vec<(String, String)>,
     /// Outputs of commands of `auth.json`: they run once in a process, those of `models.json` once a request.
     pub commands: Mutex<Commands>,
 }
@@ -77,6 +79,7 @@ impl Credentials {
             cloud: Cloud::default(),
             runtime_key: key,
             cwd: place.cwd.clone(),
+            environment: Vec::new(),
             commands: Mutex::new(Commands::new()),
             catalog: Arc::clone(&access.catalog),
         }
@@ -124,7 +127,7 @@ impl Credentials {
                 runtime_key: runtime_key.as_deref(),
                 stored,
                 config: self.catalog.configured(&op.provider),
-                env: &env::var,
+                env: &|name| self.variable(name),
                 home: &home,
                 is_file: &is_file,
                 commands: &commands,
@@ -149,6 +152,11 @@ impl Credentials {
                 }
             }
         }
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        let own = self.environment.iter().find(|(own, _)| own == name);
+        own.map(|(_, value)| value.clone()).or_else(|| env::var(name))
     }
 
     /// Puts a new token in the place of one that soon runs out; it is stored before.

@@ -27,7 +27,7 @@ use tau_io_std::sys::clock;
 use tau_io_std::sys::wake::Wake;
 
 use crate::args::{Args, ModeArg, help};
-use crate::bootstrap::{Base, prepare_at};
+use crate::bootstrap::{Base, Stored, prepare_at};
 use crate::mode::pipe::input::{self, Inbox, Incoming};
 use crate::mode::pipe::patience::Patience;
 use crate::out::note;
@@ -252,7 +252,8 @@ impl Acp {
             note("MCP servers are not part of this version; the session goes on without them");
         }
         let mut warnings = Vec::new();
-        let ready = prepare_at(&self.args, cwd, stored, &mut warnings);
+        let which = stored.map_or(Stored::New, Stored::Id);
+        let ready = prepare_at(&self.args, cwd, which, &[], &mut warnings);
         warnings.iter().for_each(|warning| note(warning));
         let refused = |why: String| match stored {
             Some(id) if why.starts_with("there is no session") => Refusal::no_session(id),

@@ -6,7 +6,7 @@ use tau_core::message::Block;
 use super::records::Subject;
 
 /// A command.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Call {
     /// What its response says about it.
     pub(super) subject: Subject,
@@ -27,7 +27,7 @@ pub(super) struct Unusable {
 impl Unusable {
     /// A line that cannot be read.
     pub(super) fn unreadable(why: String) -> Self {
-        Self { subject: Subject { id: None, command: Some("parse".into()) }, why }
+        Self { subject: Subject { command: Some("parse".into()), ..Subject::default() }, why }
     }
 }
 
@@ -39,7 +39,8 @@ impl Call {
     pub(super) fn read(line: &str) -> Result<Self, Unusable> {
         let value =
             parse(line).map_err(|e| Unusable::unreadable(format!("the line is not valid JSON: {e}")))?;
-        let no_command = |id, why: &str| Unusable { subject: Subject { id, command: None }, why: why.into() };
+        let no_command =
+            |id, why: &str| Unusable { subject: Subject { id, ..Subject::default() }, why: why.into() };
         let Value::Object(mut fields) = value else {
             return Err(no_command(None, "a command is a JSON object with the field \"type\""));
         };
@@ -47,7 +48,17 @@ impl Call {
         let Some(Value::String(name)) = fields.remove("type") else {
             return Err(no_command(id, "the field \"type\" must be the name of a command"));
         };
-        Ok(Self { subject: Subject { id, command: Some(name.clone()) }, name, fields })
+        let subject = Subject { id, command: Some(name.as_str().into()), session: None };
+        match fields.remove("sessionId") {
+            None | Some(Value::Null) => Ok(Self { subject, name, fields }),
+            Some(Value::String(session)) => {
+                let subject = Subject { session: Some(session.into()), ..subject };
+                Ok(Self { subject, name, fields })
+            }
+            Some(_) => {
+                Err(Unusable { why: format!("{name}: the field \"sessionId\" must be text"), subject })
+            }
+        }
     }
 
     /// A text that must be there.
@@ -67,6 +78,23 @@ impl Call {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
             Some(_) => Err(format!("{}: the field \"{field}\" must be text", self.name)),
+        }
+    }
+
+    /// Names and texts, from an optional object.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub(super) fn texts(&self, field: &str) -> Result<Vec<(String, String)>, String> {
+        let wrong = || format!("{}: the field \"{field}\" must be an object of texts", self.name);
+        match self.fields.get(field) {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::Object(pairs)) => {
+                let pair =
+                    |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+                pairs.iter().map(|entry| pair(entry).ok_or_else(wrong)).collect()
+            }
+            Some(_) => Err(wrong()),
         }
     }
 

@@ -63,6 +63,9 @@ const BUILT: &[(&str, Follow)] = &[
     // Ours; unknown to Pi.
     ("navigate_tree", Rpc::navigate_tree),
     ("set_label", Rpc::set_label),
+    ("open_session", Rpc::open_session),
+    ("close_session", Rpc::close_session),
+    ("list_sessions", Rpc::list_sessions),
 ];
 
 /// Answers to questions; nothing is asked, so they answer nothing (spec 60 §3.4).

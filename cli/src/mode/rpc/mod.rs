@@ -12,7 +12,9 @@ mod call;
 mod commands;
 mod control;
 mod entries;
+mod feed;
 mod models;
+mod others;
 mod queries;
 mod records;
 mod replace;
@@ -21,7 +23,7 @@ mod slash;
 
 use std::process::{ExitCode, exit};
 use std::sync::Arc;
-use std::sync::mpsc::TryRecvError;
+use std::sync::mpsc::Receiver;
 
 use tau_core::entropy::Entropy;
 use tau_core::fault::Fault;
@@ -36,7 +38,7 @@ use tau_io_std::sys::clock::Clock;
 use tau_io_std::sys::random;
 
 use crate::bootstrap::{Ready, Workshop};
-use crate::mode::pipe::input::{self, Inbox, Incoming};
+use crate::mode::pipe::input;
 use crate::mode::pipe::patience::Patience;
 use crate::mode::pipe::seat;
 use crate::out::note;
@@ -45,6 +47,8 @@ use crate::settings_store;
 use crate::signals::Signals;
 use call::{Call, Unusable};
 use commands::{Answer, Outlook};
+use feed::{Feed, Order};
+use others::Others;
 use records::{Records, Subject};
 use replace::Replacement;
 use session_layer::Awaited;
@@ -54,7 +58,7 @@ const NO_READER: u8 = 1;
 
 /// Follows commands until input ends, a signal comes, or the client goes away; then ends the process.
 pub fn run(ready: Ready) -> ExitCode {
-    match Rpc::start(ready) {
+    match start(ready) {
         Ok(mut rpc) => exit(i32::from(rpc.serve())),
         Err(why) => {
             note(&why);
@@ -63,13 +67,23 @@ pub fn run(ready: Ready) -> ExitCode {
     }
 }
 
-/// The state of the main thread.
+/// The session that the program begins with.
+fn start(ready: Ready) -> Result<Rpc, String> {
+    let signals = Arc::new(Signals::default());
+    let patience = Arc::new(Patience::new(Arc::clone(&signals)));
+    let rpc = Rpc::of(ready, Records::new(Arc::clone(&patience)), Arc::clone(&signals), None)?;
+    signals.listen(&rpc.engine.waker()).map_err(|e| format!("signals cannot be handled: {e}"))?;
+    let input = input::listen(rpc.engine.waker(), Arc::clone(&patience))
+        .map_err(|e| format!("standard input cannot be read: {e}"))?;
+    Ok(Rpc { feed: Feed::Client { input, patience, others: Others::default() }, ..rpc })
+}
+
+/// The state of the thread that looks after a session.
 struct Rpc {
     engine: Engine<Hub>,
     records: Records,
-    patience: Arc<Patience>,
     signals: Arc<Signals>,
-    input: Inbox,
+    feed: Feed,
     workshop: Workshop,
     rng: Entropy,
     /// Commands that are answered when no run is active any more.
@@ -84,34 +98,33 @@ struct Rpc {
 }
 
 impl Rpc {
-    fn start(ready: Ready) -> Result<Self, String> {
+    /// Opens a session that was prepared. `orders` bring its commands; `None` = nothing brings any yet.
+    fn of(
+        ready: Ready,
+        records: Records,
+        signals: Arc<Signals>,
+        orders: Option<Receiver<Order>>,
+    ) -> Result<Self, String> {
         let Ready { boot, credentials, name, workshop, resources, .. } = ready;
         let clock = Clock::start();
         let handlers = Handlers {
             secret: Box::new(move |op| Outcome::Secret(credentials.resolve(&op))),
             ..Handlers::default()
         };
-        let signals = Arc::new(Signals::default());
-        let patience = Arc::new(Patience::new(Arc::clone(&signals)));
-        let records = Records::new(Arc::clone(&patience));
         let hub = Hub::new(boot, clock.now());
         let engine = Engine::new(hub, clock, handlers, Box::new(records.clone()))
             .map_err(|e| format!("the engine cannot begin: {e}"))?;
-        signals.listen(&engine.waker()).map_err(|e| format!("signals cannot be handled: {e}"))?;
         // What is due at once (the header of an empty file) is written.
         engine.with_mut(|_| {});
         if let Some(name) = name {
             engine.command(Command::SetName(name));
         }
-        let input = input::listen(engine.waker(), Arc::clone(&patience))
-            .map_err(|e| format!("standard input cannot be read: {e}"))?;
         let rng = Entropy::new(random::seed().map_err(|fault| fault.to_string())?);
         Ok(Self {
             engine,
             records,
-            patience,
             signals,
-            input,
+            feed: orders.map_or(Feed::Nothing, Feed::Orders),
             workshop,
             rng,
             aborts: Vec::new(),
@@ -125,8 +138,7 @@ impl Rpc {
     /// Follows commands. The exit code.
     fn serve(&mut self) -> u8 {
         loop {
-            if let Some(number) = self.signals.take() {
-                self.patience.leave();
+            if let Some(number) = self.feed.signal(&self.signals) {
                 return self.wind_down(128 + number, 0);
             }
             if self.records.is_closed() {
@@ -139,17 +151,22 @@ impl Rpc {
                 self.go_on_replacing();
             }
             if self.replacement.is_none() {
-                match self.input.take() {
-                    Ok(Incoming::Line(line)) => {
-                        self.line(&line);
+                match self.feed.take() {
+                    Order::Follow(Ok(call)) => {
+                        self.follow(&call);
                         continue;
                     }
-                    Ok(Incoming::TooLong) => {
-                        self.unusable(&Unusable::unreadable("the line is too long".into()));
+                    Order::Follow(Err(unusable)) => {
+                        self.unusable(&unusable);
                         continue;
                     }
-                    Ok(Incoming::End) | Err(TryRecvError::Disconnected) => return self.wind_down(0, 1),
-                    Err(TryRecvError::Empty) => {}
+                    Order::Close(subject) => {
+                        let code = self.wind_down(0, 1);
+                        self.records.success(&subject, None);
+                        return code;
+                    }
+                    Order::End => return self.wind_down(0, 1),
+                    Order::Wait => {}
                 }
             }
             let (waits, replaces) = (self.waits(), self.replacement.is_some());
@@ -182,13 +199,14 @@ impl Rpc {
         }
     }
 
-    fn line(&mut self, line: &str) {
-        let call = match Call::read(line) {
-            Ok(call) => call,
-            Err(unusable) => return self.unusable(&unusable),
+    fn follow(&mut self, call: &Call) {
+        let call = match self.elsewhere(call) {
+            Ok(None) => return,
+            Ok(Some(call)) => call,
+            Err(why) => return self.respond(&call.subject, Err(why)),
         };
         let outcome = match commands::find(&call.name) {
-            Outlook::Built(follow) => follow(self, &call),
+            Outlook::Built(follow) => follow(self, call),
             Outlook::Ignored => Ok(Answer::Sent),
             Outlook::Unknown => Err(format!("there is no command \"{}\"", call.name)),
         };
@@ -228,6 +246,7 @@ impl Rpc {
     /// No more events; the run is aborted, and stored when this returns (spec 60 §3.6).
     fn wind_down(&mut self, code: u8, ignored_signals: u8) -> u8 {
         self.records.mute();
+        self.feed.end_others();
         run::wind_down(&self.engine, &self.signals, code, ignored_signals);
         self.settled();
         code

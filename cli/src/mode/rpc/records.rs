@@ -15,16 +15,18 @@ use crate::mode::pipe::patience::Patience;
 use crate::out::{Out, note};
 use crate::visible::harmless;
 
-/// Writes records. Clones write to the same stream.
+/// Writes records of a session. Clones write those of the same session, and all sessions to the same output.
 #[derive(Clone)]
 pub(super) struct Records {
+    /// The session that its records name; `None` for the one that the program began with.
+    session: Option<Arc<str>>,
+    out: Arc<Mutex<Out>>,
     stream: Arc<Mutex<Stream>>,
     patience: Arc<Patience>,
 }
 
 #[derive(Default)]
 struct Stream {
-    out: Out,
     /// No more events.
     muted: bool,
     /// The end of the stream was reported.
@@ -42,13 +44,20 @@ pub(super) struct Subject {
     /// The `id` of the command, whatever it is.
     pub(super) id: Option<Value>,
     /// The command; `None` when the record names none.
-    pub(super) command: Option<String>,
+    pub(super) command: Option<Box<str>>,
+    /// The session that the command names.
+    pub(super) session: Option<Box<str>>,
 }
 
 impl Records {
     /// A stream to standard output.
     pub(super) fn new(patience: Arc<Patience>) -> Self {
-        Self { stream: Arc::default(), patience }
+        Self { session: None, out: Arc::default(), stream: Arc::default(), patience }
+    }
+
+    /// Those of another session.
+    pub(super) fn of_session(&self, id: &str) -> Self {
+        Self { session: Some(id.into()), stream: Arc::default(), ..self.clone() }
     }
 
     /// A command was followed; `data` is JSON.
@@ -113,16 +122,50 @@ impl Records {
 
     /// Whether the client went away.
     pub(super) fn is_closed(&self) -> bool {
-        self.lock().out.is_closed()
+        self.output().is_closed()
     }
 
     fn write(&self, record: impl FnOnce(&mut Writer)) {
-        let mut stream = self.lock();
-        stream.line(|w| {
+        let mut out = self.output();
+        line(&mut out, |w| {
             record(w);
             true
         });
-        stream.flush(&self.patience);
+        self.flush(&mut out);
+    }
+
+    fn event_line(&self, event: &Event, stream: &Stream, out: &mut Out) {
+        let start = out.buffer().len();
+        match event {
+            Event::ShellOutput { id, delta } => {
+                let Some((_, subject)) = stream.shells.iter().find(|(shell, _)| shell == id) else { return };
+                line(out, |w| {
+                    w.begin_object();
+                    w.field_str("type", event.type_name());
+                    if let Some(id) = &subject.id {
+                        w.field_value("id", id);
+                    }
+                    w.field_str("delta", delta);
+                    w.end_object();
+                    true
+                });
+            }
+            _ => line(out, |w| event.write(w)),
+        }
+        if let (Some(session), true) = (&self.session, out.buffer().len() > start) {
+            let mut tag = Writer::new();
+            tag.str(session);
+            out.buffer().insert_str(start + 1, &format!("\"sessionId\":{},", tag.into_string()));
+        }
+    }
+
+    /// The writer waits here while the client does not read.
+    fn flush(&self, out: &mut Out) {
+        out.flush_unless(&|stuck| self.patience.is_over(stuck));
+    }
+
+    fn output(&self) -> MutexGuard<'_, Out> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Stream> {
@@ -137,40 +180,19 @@ fn begin(subject: &Subject, success: bool, w: &mut Writer) {
     }
     w.field_str("type", "response");
     w.field_opt_str("command", subject.command.as_deref());
+    w.field_opt_str("sessionId", subject.session.as_deref());
     w.field_bool("success", success);
 }
 
-impl Stream {
-    fn line(&mut self, record: impl FnOnce(&mut Writer) -> bool) {
-        if self.out.is_closed() {
-            return;
-        }
-        let mut w = Writer::append_to(mem::take(self.out.buffer()));
-        let written = record(&mut w);
-        *self.out.buffer() = w.into_string();
-        if written {
-            self.out.buffer().push('\n');
-        }
+fn line(out: &mut Out, record: impl FnOnce(&mut Writer) -> bool) {
+    if out.is_closed() {
+        return;
     }
-
-    fn event(&mut self, event: &Event) {
-        let Event::ShellOutput { id, delta } = event else { return self.line(|w| event.write(w)) };
-        let Some((_, subject)) = self.shells.iter().find(|(shell, _)| shell == id) else { return };
-        let id = subject.id.clone();
-        self.line(|w| {
-            w.begin_object();
-            w.field_str("type", event.type_name());
-            if let Some(id) = &id {
-                w.field_value("id", id);
-            }
-            w.field_str("delta", delta);
-            w.end_object();
-            true
-        });
-    }
-
-    fn flush(&mut self, patience: &Patience) {
-        self.out.flush_unless(&|stuck| patience.is_over(stuck));
+    let mut w = Writer::append_to(mem::take(out.buffer()));
+    let written = record(&mut w);
+    *out.buffer() = w.into_string();
+    if written {
+        out.buffer().push('\n');
     }
 }
 
@@ -182,32 +204,31 @@ impl EventSink<Hub> for Records {
             _ => {}
         }
         let mut stream = self.lock();
+        let mut out = self.output();
         if !stream.muted {
-            stream.event(event);
+            self.event_line(event, &stream, &mut out);
         }
         if let Event::AutoRetryEnd { .. } = event
             && let Some(subject) = stream.retry_end.take()
         {
-            stream.line(|w| {
+            line(&mut out, |w| {
                 begin(&subject, true, w);
                 w.end_object();
                 true
             });
         }
-        if stream.out.is_full() {
-            stream.flush(&self.patience);
+        if out.is_full() {
+            self.flush(&mut out);
         }
         SinkFlow::Go
     }
 
     /// The run waits here while the client does not read.
     fn drained(&mut self) -> SinkFlow {
-        let mut stream = self.lock();
-        stream.flush(&self.patience);
-        if stream.out.is_closed() && !mem::replace(&mut stream.told, true) {
-            SinkFlow::Wake
-        } else {
-            SinkFlow::Go
-        }
+        let mut out = self.output();
+        self.flush(&mut out);
+        let closed = out.is_closed();
+        drop(out);
+        if closed && !mem::replace(&mut self.lock().told, true) { SinkFlow::Wake } else { SinkFlow::Go }
     }
 }

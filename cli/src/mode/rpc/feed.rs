@@ -1,0 +1,70 @@
+//! Where the commands of a session come from: the client, or the thread that reads what the client sends.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+use super::call::{Call, Unusable};
+use super::others::Others;
+use super::records::Subject;
+use crate::mode::pipe::input::{Inbox, Incoming};
+use crate::mode::pipe::patience::Patience;
+use crate::signals::Signals;
+
+/// What is to be done next.
+pub(super) enum Order {
+    /// A command, or a line that is none.
+    Follow(Result<Call, Unusable>),
+    /// End the session; this is answered then.
+    Close(Subject),
+    /// Nothing follows: end it.
+    End,
+    /// Nothing yet.
+    Wait,
+}
+
+/// A source of orders.
+pub(super) enum Feed {
+    /// None yet.
+    Nothing,
+    /// Standard input; commands for other sessions go to their threads.
+    Client { input: Inbox, patience: Arc<Patience>, others: Others },
+    /// The thread that reads it.
+    Orders(Receiver<Order>),
+}
+
+impl Feed {
+    /// The next order.
+    pub(super) fn take(&self) -> Order {
+        match self {
+            Self::Nothing => Order::Wait,
+            Self::Client { input, .. } => match input.take() {
+                Ok(Incoming::Line(line)) => Order::Follow(Call::read(&line)),
+                Ok(Incoming::TooLong) => {
+                    Order::Follow(Err(Unusable::unreadable("the line is too long".into())))
+                }
+                Ok(Incoming::End) | Err(TryRecvError::Disconnected) => Order::End,
+                Err(TryRecvError::Empty) => Order::Wait,
+            },
+            Self::Orders(orders) => match orders.try_recv() {
+                Ok(order) => order,
+                Err(TryRecvError::Disconnected) => Order::End,
+                Err(TryRecvError::Empty) => Order::Wait,
+            },
+        }
+    }
+
+    /// The number of a signal that came; only the thread of the client looks for them.
+    pub(super) fn signal(&self, signals: &Signals) -> Option<u8> {
+        let Self::Client { patience, .. } = self else { return None };
+        let number = signals.take()?;
+        patience.leave();
+        Some(number)
+    }
+
+    /// The other sessions end, each by itself.
+    pub(super) fn end_others(&mut self) {
+        if let Self::Client { others, .. } = self {
+            others.end();
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Several sessions in one process: commands name theirs by `sessionId`, and so do their responses and events. An
+//! extension; without it everything is as if there were one session.
+//!
+//! Each session has a thread that follows its commands, a working directory and an environment of its own. It keeps the
+//! id that it was opened with, whatever session takes its place there later.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+
+use tau_core::hub::Hub;
+use tau_core::json::Writer;
+use tau_io_std::driver::Engine;
+
+use super::Rpc;
+use super::call::Call;
+use super::commands::Answer;
+use super::feed::{Feed, Order};
+use crate::args::Args;
+use crate::bootstrap::{Stored, prepare_at};
+use crate::out::note;
+
+/// The sessions beside the first one.
+#[derive(Default)]
+pub(super) struct Others(BTreeMap<String, Other>);
+
+struct Other {
+    orders: Sender<Order>,
+    engine: Engine<Hub>,
+    thread: JoinHandle<u8>,
+}
+
+impl Other {
+    /// Hands over an order; `false` when the session has ended by itself.
+    fn tell(&self, order: Order) -> bool {
+        let told = self.orders.send(order).is_ok();
+        self.engine.waker().wake();
+        told
+    }
+}
+
+impl Others {
+    /// Ends all of them; returns when they have ended.
+    pub(super) fn end(&mut self) {
+        let all: Vec<Other> = std::mem::take(&mut self.0).into_values().collect();
+        for other in &all {
+            other.tell(Order::End);
+        }
+        for other in all {
+            let _ = other.thread.join();
+        }
+    }
+}
+
+impl Rpc {
+    /// Hands a command to the session that it names; the command itself if that is this one.
+    pub(super) fn elsewhere<'a>(&self, call: &'a Call) -> Result<Option<&'a Call>, String> {
+        let Feed::Client { others, .. } = &self.feed else { return Ok(Some(call)) };
+        let Some(id) = call.subject.session.as_deref() else { return Ok(Some(call)) };
+        if call.name == "close_session" {
+            return Ok(Some(call));
+        }
+        let order = |call: &Call| Order::Follow(Ok(call.clone()));
+        match others.0.get(id) {
+            Some(other) if other.tell(order(call)) => Ok(None),
+            None if self.engine.with(|hub| hub.desk().session().id() == id) => Ok(Some(call)),
+            _ => Err(format!("there is no open session {id}")),
+        }
+    }
+
+    /// Opens a session beside the others: a new one, or a stored one by its file.
+    pub(super) fn open_session(&mut self, call: &Call) -> Result<Answer, String> {
+        let cwd =
+            call.optional_text("cwd")?.map_or_else(|| self.workshop.base.place.cwd.clone(), str::to_owned);
+        if !std::path::Path::new(&cwd).is_absolute() || !std::path::Path::new(&cwd).is_dir() {
+            return Err("open_session: the field \"cwd\" must be the absolute path of a folder".to_owned());
+        }
+        let file = call.optional_text("sessionPath")?;
+        let environment = call.texts("env")?;
+        // The flags were about the first session.
+        let args = Args {
+            session: None,
+            session_id: None,
+            continue_last: false,
+            resume: false,
+            fork: None,
+            name: call.optional_text("name")?.map(str::to_owned),
+            model: call
+                .optional_text("model")?
+                .map(str::to_owned)
+                .or_else(|| self.workshop.args.model.clone()),
+            ..self.workshop.args.clone()
+        };
+        let mut warnings = Vec::new();
+        let ready =
+            prepare_at(&args, &cwd, file.map_or(Stored::New, Stored::File), &environment, &mut warnings);
+        warnings.iter().for_each(|warning| note(warning));
+        let ready = ready?;
+        let id = ready.boot.desk.session.id().to_owned();
+        let Feed::Client { others, .. } = &mut self.feed else {
+            return Err("open_session: only the first session opens others".to_owned());
+        };
+        if others.0.contains_key(&id) || self.engine.with(|hub| hub.desk().session().id() == id) {
+            return Err(format!("open_session: the session {id} is open already"));
+        }
+        let (orders, receiver) = channel();
+        let records = self.records.of_session(&id);
+        let rpc = Self::of(ready, records, Arc::clone(&self.signals), Some(receiver))?;
+        let engine = rpc.engine.clone();
+        let mut w = Writer::new();
+        describe(&id, &engine, &mut w);
+        let thread = thread::Builder::new().name("tau-session".into()).spawn(move || {
+            let mut rpc = rpc;
+            rpc.serve()
+        });
+        let thread = thread.map_err(|e| format!("open_session: {e}"))?;
+        others.0.insert(id, Other { orders, engine, thread });
+        Ok(Answer::Data(w.into_string()))
+    }
+
+    /// Ends a session; answered when what it did has ended and is stored.
+    pub(super) fn close_session(&mut self, call: &Call) -> Result<Answer, String> {
+        let id =
+            call.subject.session.as_deref().ok_or("close_session needs the field \"sessionId\" (text)")?;
+        let Feed::Client { others, .. } = &mut self.feed else {
+            return Err("close_session: the session is closed from outside".to_owned());
+        };
+        match others.0.remove(id) {
+            Some(other) if other.tell(Order::Close(call.subject.clone())) => Ok(Answer::Sent),
+            Some(_) => Ok(Answer::Done),
+            None => Err(format!("close_session: there is no session {id} beside the first one")),
+        }
+    }
+
+    /// The sessions that are open, the first one first.
+    pub(super) fn list_sessions(&mut self, _: &Call) -> Result<Answer, String> {
+        let mut w = Writer::new();
+        w.begin_object();
+        w.key("sessions");
+        w.begin_array();
+        let own = self.engine.with(|hub| hub.desk().session().id().to_owned());
+        describe(&own, &self.engine, &mut w);
+        if let Feed::Client { others, .. } = &self.feed {
+            others.0.iter().for_each(|(id, other)| describe(id, &other.engine, &mut w));
+        }
+        w.end_array();
+        w.end_object();
+        Ok(Answer::Data(w.into_string()))
+    }
+}
+
+/// Writes what is known of a session.
+fn describe(id: &str, engine: &Engine<Hub>, w: &mut Writer) {
+    engine.with(|hub| {
+        let (desk, session) = (hub.desk(), hub.desk().session());
+        w.begin_object();
+        w.field_str("sessionId", id);
+        w.field_str("cwd", session.cwd());
+        w.field_opt_str("sessionFile", session.path());
+        w.field_opt_str("sessionName", session.name());
+        w.field_bool("isStreaming", desk.is_active());
+        w.end_object();
+    });
+}
