@@ -26,8 +26,8 @@ pub(super) struct Unusable {
 
 impl Unusable {
     /// A line that cannot be read.
-    pub(super) fn unreadable(why: String) -> Self {
-        Self { subject: Subject { command: Some("parse".into()), ..Subject::default() }, why }
+    pub(super) fn unreadable(why: String) -> Box<Self> {
+        Box::new(Self { subject: Subject { command: Some("parse".into()), ..Subject::default() }, why })
     }
 }
 
@@ -36,11 +36,12 @@ impl Call {
     ///
     /// # Errors
     /// When it is not JSON, no object, or names no command.
-    pub(super) fn read(line: &str) -> Result<Self, Unusable> {
+    pub(super) fn read(line: &str) -> Result<Self, Box<Unusable>> {
         let value =
             parse(line).map_err(|e| Unusable::unreadable(format!("the line is not valid JSON: {e}")))?;
-        let no_command =
-            |id, why: &str| Unusable { subject: Subject { id, ..Subject::default() }, why: why.into() };
+        let no_command = |id, why: &str| {
+            Box::new(Unusable { subject: Subject { id, ..Subject::default() }, why: why.into() })
+        };
         let Value::Object(mut fields) = value else {
             return Err(no_command(None, "a command is a JSON object with the field \"type\""));
         };
@@ -56,7 +57,8 @@ impl Call {
                 Ok(Self { subject, name, fields })
             }
             Some(_) => {
-                Err(Unusable { why: format!("{name}: the field \"sessionId\" must be text"), subject })
+                let why = format!("{name}: the field \"sessionId\" must be text");
+                Err(Box::new(Unusable { subject, why }))
             }
         }
     }

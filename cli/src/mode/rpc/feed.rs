@@ -13,7 +13,7 @@ use crate::signals::Signals;
 /// What is to be done next.
 pub(super) enum Order {
     /// A command, or a line that is none.
-    Follow(Result<Call, Unusable>),
+    Follow(Result<Call, Box<Unusable>>),
     /// End the session; this is answered then.
     Close(Subject),
     /// Nothing follows: end it.
