@@ -10,6 +10,7 @@ use serde_json::json;
 use tau_core::message::{AssistantMessage, Block, Message, StopReason, ToolCall, ToolResultMessage};
 use tau_core::model::Model;
 use tau_core::op::Credential;
+use tau_core::provider::event_stream::crc32;
 use tau_core::provider::{BodyEnd, ModelRequest, RequestOptions, encoder};
 
 fn model(api: &str) -> Model {
@@ -71,16 +72,48 @@ fn decode_items(c: &mut Criterion) {
     run(c, "openai-responses", &[("small", &small), ("text", &text), ("arguments", &arguments)]);
 }
 
-fn run(c: &mut Criterion, api: &str, bodies: &[(&str, &String)]) {
+fn decode_frames(c: &mut Criterion) {
+    let frame = |name: &str, payload: &serde_json::Value| {
+        let mut headers = Vec::new();
+        for (key, value) in
+            [(":event-type", name), (":content-type", "application/json"), (":message-type", "event")]
+        {
+            headers.push(u8::try_from(key.len()).unwrap());
+            headers.extend(key.as_bytes());
+            headers.push(7);
+            headers.extend(u16::try_from(value.len()).unwrap().to_be_bytes());
+            headers.extend(value.as_bytes());
+        }
+        let payload = payload.to_string();
+        let mut out = Vec::new();
+        out.extend(u32::try_from(16 + headers.len() + payload.len()).unwrap().to_be_bytes());
+        out.extend(u32::try_from(headers.len()).unwrap().to_be_bytes());
+        out.extend(crc32(&out).to_be_bytes());
+        out.extend(headers);
+        out.extend(payload.as_bytes());
+        out.extend(crc32(&out).to_be_bytes());
+        out
+    };
+    let stream = |piece: &str| {
+        let start = frame("messageStart", &json!({"role": "assistant"}));
+        let delta = json!({"contentBlockIndex": 0, "delta": {"text": piece}, "p": "abcdefghijklmnop"});
+        [start, frame("contentBlockDelta", &delta).repeat(20_000)].concat()
+    };
+    let (small, text) = (stream(" small"), stream(PIECE));
+    run(c, "bedrock-converse-stream", &[("small", &small), ("text", &text)]);
+}
+
+fn run<B: AsRef<[u8]>>(c: &mut Criterion, api: &str, bodies: &[(&str, B)]) {
     let model = Arc::new(model(api));
     let mut group = c.benchmark_group(format!("decode_{}", api.replace('-', "_")));
     for (name, body) in bodies {
+        let body = body.as_ref();
         group.throughput(Throughput::Bytes(body.len() as u64));
         group.bench_function(*name, |b| {
             b.iter(|| {
                 let mut decoder = encoder(api).unwrap().decoder(&model, 1);
                 let mut out = Vec::new();
-                for piece in body.as_bytes().chunks(64 << 10) {
+                for piece in body.chunks(64 << 10) {
                     decoder.on_bytes(piece, &mut out);
                     black_box(&out);
                     out.clear();
@@ -161,5 +194,5 @@ fn encode_api(c: &mut Criterion, api: &str) {
     group.finish();
 }
 
-criterion_group!(benches, decode, decode_items, encode);
+criterion_group!(benches, decode, decode_items, decode_frames, encode);
 criterion_main!(benches);
