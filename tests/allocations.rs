@@ -5,10 +5,11 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tau_core::fault::{FaultKind, IoFault};
 use tau_core::input::Reply;
 use tau_core::message::{AssistantMessage, Block, Message, StopReason, ToolCall, ToolResultMessage, Usage};
+use tau_core::provider::event_stream::crc32;
 use tau_core::tools::{BUILTIN_NAMES, BuiltinOptions, builtins};
 use tau_tests::drive::Driven;
 
@@ -50,8 +51,8 @@ fn measure(work: impl FnOnce()) -> (u64, u64) {
 }
 
 /// `n` events in chunks of `per_chunk`, as a server with a slow reader sends them.
-fn chunks(n: usize, per_chunk: usize, event: &str) -> Vec<Vec<u8>> {
-    let chunk = event.repeat(per_chunk).into_bytes();
+fn chunks(n: usize, per_chunk: usize, event: &[u8]) -> Vec<Vec<u8>> {
+    let chunk = event.repeat(per_chunk);
     vec![chunk; n / per_chunk]
 }
 
@@ -73,8 +74,34 @@ fn openai_call_start() -> Vec<u8> {
     format!("data: {start}\n\n").into_bytes()
 }
 
-fn anthropic(event: serde_json::Value) -> String {
+/// An event with its name in front.
+fn named(event: &Value) -> String {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())
+}
+
+fn unnamed(event: &Value) -> String {
+    format!("data: {event}\n\n")
+}
+
+/// A frame of an AWS event stream.
+fn frame(name: &str, payload: &Value) -> Vec<u8> {
+    let mut headers = Vec::new();
+    for (key, value) in [(":event-type", name), (":message-type", "event")] {
+        headers.push(key.len() as u8);
+        headers.extend(key.bytes());
+        headers.push(7);
+        headers.extend((value.len() as u16).to_be_bytes());
+        headers.extend(value.bytes());
+    }
+    let payload = payload.to_string();
+    let mut out = Vec::new();
+    out.extend(((16 + headers.len() + payload.len()) as u32).to_be_bytes());
+    out.extend((headers.len() as u32).to_be_bytes());
+    out.extend(crc32(&out).to_be_bytes());
+    out.extend(headers);
+    out.extend(payload.bytes());
+    out.extend(crc32(&out).to_be_bytes());
+    out
 }
 
 /// Tests of one process share the counters: one test, one case after the other.
@@ -84,21 +111,130 @@ fn budgets() {
     a_turn_costs_the_same_whatever_came_before();
 }
 
-fn a_delta_costs_one_allocation_and_its_own_length() {
-    let anthropic_start = [
-        anthropic(json!({"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 1, "output_tokens": 1}}})),
-        anthropic(json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}})),
+/// Name, protocol, beginning of a reply, one delta as often as wanted, its length.
+type Stream = (&'static str, &'static str, Vec<u8>, Vec<u8>, u64);
+
+fn streams() -> Vec<Stream> {
+    let text = "x".repeat(100);
+    let begun = |block: Value| {
+        let start = json!({"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 1, "output_tokens": 1}}});
+        let block = json!({"type": "content_block_start", "index": 0, "content_block": block});
+        [named(&start), named(&block)].concat().into_bytes()
+    };
+    let anthropic = |delta: Value| {
+        named(&json!({"type": "content_block_delta", "index": 0, "delta": delta})).into_bytes()
+    };
+    let added = |item: Value| {
+        named(&json!({"type": "response.output_item.added", "output_index": 0, "item": item})).into_bytes()
+    };
+    let responses = |kind: &str, delta: &str| {
+        let event = json!({"type": format!("response.{kind}.delta"), "sequence_number": 4, "item_id": "i",
+            "output_index": 0, "content_index": 0, "delta": delta});
+        named(&event).into_bytes()
+    };
+    let google = |part: Value| {
+        let chunk = json!({"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}],
+            "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 9, "totalTokenCount": 18},
+            "modelVersion": "m1", "responseId": "r"});
+        unnamed(&chunk).into_bytes()
+    };
+    let mistral = |delta: Value| {
+        let chunk = json!({"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "m1",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
+        unnamed(&chunk).into_bytes()
+    };
+    let call = |arguments: &str| {
+        mistral(
+            json!({"tool_calls": [{"index": 0, "id": "abcdefghi", "function": {"name": "write", "arguments": arguments}}]}),
+        )
+    };
+    let bedrock = |delta: Value| frame("contentBlockDelta", &json!({"contentBlockIndex": 0, "delta": delta}));
+    let opened = |start: Value| {
+        let mut bytes = frame("messageStart", &json!({"role": "assistant"}));
+        if !start.is_null() {
+            bytes.extend(frame("contentBlockStart", &json!({"contentBlockIndex": 0, "start": start})));
+        }
+        bytes
+    };
+    let (open, piece) = ("{\"path\":\"a\",\"content\":\"", "yyyyyyyyyyyyyyyyyyyy");
+    vec![
+        ("openai text", "openai-completions", Vec::new(), openai_text().into_bytes(), 100),
+        ("openai arguments", "openai-completions", openai_call_start(), openai_arguments().into_bytes(), 20),
+        (
+            "anthropic text",
+            "anthropic-messages",
+            begun(json!({"type": "text", "text": ""})),
+            anthropic(json!({"type": "text_delta", "text": text})),
+            100,
+        ),
+        (
+            "anthropic thinking",
+            "anthropic-messages",
+            begun(json!({"type": "thinking", "thinking": ""})),
+            anthropic(json!({"type": "thinking_delta", "thinking": text})),
+            100,
+        ),
+        (
+            "anthropic arguments",
+            "anthropic-messages",
+            [
+                begun(json!({"type": "tool_use", "id": "t", "name": "write", "input": {}})),
+                anthropic(json!({"type": "input_json_delta", "partial_json": open})),
+            ]
+            .concat(),
+            anthropic(json!({"type": "input_json_delta", "partial_json": piece})),
+            20,
+        ),
+        (
+            "responses text",
+            "openai-responses",
+            added(json!({"type": "message", "id": "i", "content": []})),
+            responses("output_text", &text),
+            100,
+        ),
+        (
+            "responses thinking",
+            "openai-responses",
+            added(json!({"type": "reasoning", "id": "i", "summary": []})),
+            responses("reasoning_summary_text", &text),
+            100,
+        ),
+        (
+            "responses arguments",
+            "openai-responses",
+            added(
+                json!({"type": "function_call", "id": "i", "call_id": "c", "name": "write", "arguments": open}),
+            ),
+            responses("function_call_arguments", piece),
+            20,
+        ),
+        ("google text", "google-generative-ai", Vec::new(), google(json!({"text": text})), 100),
+        (
+            "google thinking",
+            "google-generative-ai",
+            Vec::new(),
+            google(json!({"text": text, "thought": true})),
+            100,
+        ),
+        ("mistral text", "mistral-conversations", Vec::new(), mistral(json!({"content": text})), 100),
+        ("mistral arguments", "mistral-conversations", call(open), call(piece), 20),
+        ("bedrock text", "bedrock-converse-stream", opened(Value::Null), bedrock(json!({"text": text})), 100),
+        (
+            "bedrock arguments",
+            "bedrock-converse-stream",
+            [
+                opened(json!({"toolUse": {"toolUseId": "t", "name": "write"}})),
+                bedrock(json!({"toolUse": {"input": open}})),
+            ]
+            .concat(),
+            bedrock(json!({"toolUse": {"input": piece}})),
+            20,
+        ),
     ]
-    .concat();
-    let anthropic_text = anthropic(
-        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x".repeat(100)}}),
-    );
-    let cases: [(&str, &str, Vec<u8>, String, u64); 3] = [
-        ("openai text", "openai-completions", Vec::new(), openai_text(), 100),
-        ("openai arguments", "openai-completions", openai_call_start(), openai_arguments(), 20),
-        ("anthropic text", "anthropic-messages", anthropic_start.into_bytes(), anthropic_text, 100),
-    ];
-    for (name, api, start, event, delta) in cases {
+}
+
+fn a_delta_costs_one_allocation_and_its_own_length() {
+    for (name, api, start, event, delta) in streams() {
         let mut driven = Driven::new(api, builtins(BUILTIN_NAMES, BuiltinOptions::default()), Vec::new());
         driven.chunk(start);
         // Warm up: buffers reach their size.
@@ -111,6 +247,7 @@ fn a_delta_costs_one_allocation_and_its_own_length() {
         let (count, bytes) = measure(|| events = input.into_iter().map(|chunk| driven.chunk(chunk)).sum());
         assert!(events >= n, "{name}: {events} events for {n} deltas");
         let per_delta = count as f64 / n as f64;
+        println!("{name}: {per_delta:.2} allocations, {} bytes per delta of {delta}", bytes / n as u64);
         assert!(per_delta <= 1.2, "{name}: {per_delta:.2} allocations per delta");
         // The delta for the event, the delta in the message (grown by doubling), queue entries.
         let budget = 4 * delta + 64;
@@ -167,7 +304,15 @@ fn more_turns(api: &str, model: &str, turns: usize) -> (u64, u64) {
 }
 
 fn a_turn_costs_the_same_whatever_came_before() {
-    for api in ["openai-completions", "openai-responses", "anthropic-messages"] {
+    let apis = [
+        "openai-completions",
+        "openai-responses",
+        "anthropic-messages",
+        "google-generative-ai",
+        "mistral-conversations",
+        "bedrock-converse-stream",
+    ];
+    for api in apis {
         for model in ["m1", "another"] {
             let [few, many] = [10, 1000].map(|turns| more_turns(api, model, turns));
             let name = format!("{api}, history of {model}: {few:?} after 10 turns, {many:?} after 1000");

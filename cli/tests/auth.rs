@@ -3,11 +3,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tau_tests::compare::same;
 use tau_tests::program::Sandbox;
-use tau_tests::server::{Reply, Server};
+use tau_tests::server::{Part, Reply, Server};
 use tau_tests::terminal;
 use tau_tests::vectors::{file, run_area};
 
@@ -97,6 +98,39 @@ fn a_key_is_asked_for_and_stored() {
     // Nobody can be asked.
     let run = place.run(&["auth", "login", "groq"]).ended_with(1);
     assert!(run.err.contains("terminal"), "{}", run.err);
+}
+
+/// Bug case 68: a token for one use, two programs that need it at the same time, a service that is slow.
+#[test]
+fn case_68_two_programs_renew_a_sign_in_once() {
+    let place = Sandbox::new(TAU);
+    let mut slow = Reply::json(
+        200,
+        &json!({"access_token": "new-access", "refresh_token": "new-refresh", "expires_in": 3600}),
+    );
+    slow.parts.insert(0, Part::Pause(Duration::from_millis(300)));
+    let used_up = || Reply::json(400, &json!({"error": "invalid_grant"}));
+    let server = Server::start([slow, used_up(), used_up()]);
+    let auth = json!({"kimi-coding": {"type": "oauth", "access": "old-access", "refresh": "old-refresh", "expires": 1}});
+    let file = place.agent().join("auth.json");
+    fs::write(&file, auth.to_string()).unwrap();
+    let start = || {
+        let mut command = place.command(&["auth", "check", "--provider", "kimi-coding", "--credentials"]);
+        command.env("KIMI_CODE_OAUTH_HOST", server.url().trim_end_matches("/v1"));
+        place.start(command)
+    };
+    let both = [start(), start()];
+    for run in both.map(|running| running.finish().ok()) {
+        assert!(run.out.contains("new-access"), "{} {}", run.out, run.err);
+    }
+    assert_eq!(server.requests().len(), 1);
+    assert_eq!(stored(&place)["kimi-coding"]["refresh"], "new-refresh");
+    // A refusal leaves what is stored as it is.
+    let before = json!({"kimi-coding": {"type": "oauth", "access": "a", "refresh": "dead", "expires": 1}});
+    fs::write(&file, before.to_string()).unwrap();
+    let run = start().finish();
+    assert_ne!(run.code, Some(0), "{}", run.out);
+    assert_eq!(stored(&place), before);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use hashbrown::HashSet;
 
-use super::frame::{Call, Candidate, Frame, Part};
+use super::frame::{Call, Candidate, Frame, Part, Tokens};
 use crate::convert::{sanitize_id, wire_id};
 use crate::json::Value;
 use crate::message::{AssistantMessage, Block, StopReason, ToolCall, Usage};
@@ -145,8 +145,8 @@ impl Reply {
         if let Some(candidate) = frame.candidates.into_iter().next() {
             self.on_candidate(candidate, out);
         }
-        if let Some(usage) = frame.usage_metadata.filter(|_| !self.assembler.ended()).map(Any::read) {
-            self.assembler.message_mut().usage = usage_of(&self.model, &usage);
+        if let Some(usage) = frame.usage_metadata.filter(|_| !self.assembler.ended()) {
+            self.assembler.message_mut().usage = usage_of(&self.model, usage);
         }
         if let Some(feedback) = frame.prompt_feedback.map(Any::read) {
             let text = |key: &str| feedback.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -269,25 +269,31 @@ impl Reply {
 }
 
 /// Tokens and cost of a usage object. What comes from a cache is counted within the prompt, thoughts are not within
-/// the answer.
-fn usage_of(model: &Model, reported: &Value) -> Usage {
-    let count = |key: &str| {
-        let value = reported.get(key);
-        value.and_then(|value| value.as_u64().or_else(|| value.as_f64().map(|n| n as u64))).unwrap_or(0)
+/// the answer. It comes with every event, so it is read in place.
+fn usage_of(model: &Model, reported: Any<'_>) -> Usage {
+    let tokens: Tokens<'_> = match reported {
+        Any::Text(text) => serde_json::from_str(text).unwrap_or_default(),
+        Any::Value(_) => Tokens::default(),
     };
-    let (cache_read, thoughts) = (count("cachedContentTokenCount"), count("thoughtsTokenCount"));
-    let input = count("promptTokenCount").saturating_sub(cache_read);
-    let output = count("candidatesTokenCount").saturating_add(thoughts);
+    let (cache_read, thoughts) = (count(tokens.cached_content), count(tokens.thoughts));
+    let input = count(tokens.prompt).saturating_sub(cache_read);
+    let output = count(tokens.candidates).saturating_add(thoughts);
     let mut usage = Usage {
         input,
         output,
         cache_read,
         reasoning: Some(thoughts),
-        total_tokens: count("totalTokenCount"),
+        total_tokens: count(tokens.total),
         ..Usage::default()
     };
     cost::apply(model, &mut usage, None);
     usage
+}
+
+/// A number of tokens; 0 for what is none.
+fn count(reported: Option<Any<'_>>) -> u64 {
+    let Some(Any::Text(text)) = reported else { return 0 };
+    text.parse().or_else(|_| text.parse().map(|number: f64| number as u64)).unwrap_or(0)
 }
 
 #[cfg(test)]

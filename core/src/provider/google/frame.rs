@@ -57,3 +57,19 @@ pub(super) struct Call<'a> {
     #[serde(borrow)]
     pub(super) args: Option<Any<'a>>,
 }
+
+/// Tokens of a reply so far.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Tokens<'a> {
+    #[serde(borrow, rename = "promptTokenCount")]
+    pub(super) prompt: Option<Any<'a>>,
+    #[serde(borrow, rename = "cachedContentTokenCount")]
+    pub(super) cached_content: Option<Any<'a>>,
+    #[serde(borrow, rename = "candidatesTokenCount")]
+    pub(super) candidates: Option<Any<'a>>,
+    #[serde(borrow, rename = "thoughtsTokenCount")]
+    pub(super) thoughts: Option<Any<'a>>,
+    #[serde(borrow, rename = "totalTokenCount")]
+    pub(super) total: Option<Any<'a>>,
+}

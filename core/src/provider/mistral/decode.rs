@@ -179,10 +179,9 @@ impl Reply {
 
     fn on_call(&mut self, call: CallDelta<'_>, out: &mut Vec<StreamEvent>) {
         self.assembler.close_current(out);
-        let own = |text: Option<Str<'_>>| text.map(|text| text.0.into_owned()).unwrap_or_default();
-        let id = Some(own(call.id)).filter(|id| id != "null").unwrap_or_default();
+        let id = some_text(call.id).filter(|id| id != "null").unwrap_or_default();
         let function = call.function.unwrap_or_default();
-        let name = own(function.name);
+        let name = some_text(function.name).unwrap_or_default();
         let at = match self.calls.find(&id, call.index, !name.is_empty()) {
             Some(at) => at,
             None => {
@@ -194,11 +193,11 @@ impl Reply {
         let Some(slot) = self.calls.get_mut(at) else { return };
         if let Some(Block::ToolCall(block)) = self.assembler.block(slot.content) {
             if slot.id.is_empty() && !id.is_empty() {
-                block.id.clone_from(&id);
-                slot.id = id;
+                block.id = id.clone().into_owned();
+                slot.id = id.into_owned();
             }
             if block.name.is_empty() {
-                block.name = name;
+                block.name = name.into_owned();
             }
             slot.named = !block.name.is_empty();
         }
