@@ -1,4 +1,5 @@
-//! The wire room: decoding a long stream, encoding a long history, one more turn.
+//! The wire room: decoding a long stream, encoding a long history (about 10 MB), one more turn. Throughput counts bytes on
+//! the wire; `anthropic` has the decoder of its protocol.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -72,38 +73,73 @@ fn decode_items(c: &mut Criterion) {
     run(c, "openai-responses", &[("small", &small), ("text", &text), ("arguments", &arguments)]);
 }
 
-fn decode_frames(c: &mut Criterion) {
-    let frame = |name: &str, payload: &serde_json::Value| {
-        let mut headers = Vec::new();
-        for (key, value) in
-            [(":event-type", name), (":content-type", "application/json"), (":message-type", "event")]
-        {
-            headers.push(u8::try_from(key.len()).unwrap());
-            headers.extend(key.as_bytes());
-            headers.push(7);
-            headers.extend(u16::try_from(value.len()).unwrap().to_be_bytes());
-            headers.extend(value.as_bytes());
-        }
-        let payload = payload.to_string();
-        let mut out = Vec::new();
-        out.extend(u32::try_from(16 + headers.len() + payload.len()).unwrap().to_be_bytes());
-        out.extend(u32::try_from(headers.len()).unwrap().to_be_bytes());
-        out.extend(crc32(&out).to_be_bytes());
-        out.extend(headers);
-        out.extend(payload.as_bytes());
-        out.extend(crc32(&out).to_be_bytes());
-        out
+fn decode_google(c: &mut Criterion) {
+    let event = |part: serde_json::Value| {
+        let event = json!({
+            "candidates": [{"content": {"parts": [part], "role": "model"}, "index": 0}],
+            "usageMetadata": {"promptTokenCount": 900, "candidatesTokenCount": 17, "totalTokenCount": 917,
+                "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 900}]},
+            "modelVersion": "gemini-3-pro", "responseId": "bb17e4167cb3438699720ab8",
+        });
+        format!("data: {event}\r\n\r\n")
     };
-    let stream = |piece: &str| {
-        let start = frame("messageStart", &json!({"role": "assistant"}));
-        let delta = json!({"contentBlockIndex": 0, "delta": {"text": piece}, "p": "abcdefghijklmnop"});
-        [start, frame("contentBlockDelta", &delta).repeat(20_000)].concat()
-    };
-    let (small, text) = (stream(" small"), stream(PIECE));
-    run(c, "bedrock-converse-stream", &[("small", &small), ("text", &text)]);
+    let small = event(json!({"text": " small"})).repeat(20_000);
+    let text = event(json!({"text": PIECE})).repeat(20_000);
+    let thinking = event(json!({"text": PIECE, "thought": true})).repeat(20_000);
+    run(c, "google-generative-ai", &[("small", &small), ("text", &text), ("thinking", &thinking)]);
 }
 
-fn run<B: AsRef<[u8]>>(c: &mut Criterion, api: &str, bodies: &[(&str, B)]) {
+fn decode_mistral(c: &mut Criterion) {
+    let small = chunk(&json!({"content": " small"})).repeat(20_000);
+    let text = chunk(&json!({"content": PIECE})).repeat(20_000);
+    let call = |arguments: &str| {
+        chunk(
+            &json!({"tool_calls": [{"index": 0, "id": "abcdefghi", "function": {"name": "write", "arguments": arguments}}]}),
+        )
+    };
+    let arguments = call("{\"content\":\"") + &call("let x = 1;\\n  ").repeat(20_000);
+    run(c, "mistral-conversations", &[("small", &small), ("text", &text), ("arguments", &arguments)]);
+}
+
+/// A frame of an AWS event stream.
+fn frame(name: &str, payload: &serde_json::Value) -> Vec<u8> {
+    let mut headers = Vec::new();
+    for (key, value) in
+        [(":event-type", name), (":content-type", "application/json"), (":message-type", "event")]
+    {
+        headers.push(u8::try_from(key.len()).unwrap());
+        headers.extend(key.bytes());
+        headers.push(7);
+        headers.extend(u16::try_from(value.len()).unwrap().to_be_bytes());
+        headers.extend(value.bytes());
+    }
+    let payload = payload.to_string();
+    let mut out = Vec::new();
+    out.extend(u32::try_from(16 + headers.len() + payload.len()).unwrap().to_be_bytes());
+    out.extend(u32::try_from(headers.len()).unwrap().to_be_bytes());
+    out.extend(crc32(&out).to_be_bytes());
+    out.extend(headers);
+    out.extend(payload.bytes());
+    out.extend(crc32(&out).to_be_bytes());
+    out
+}
+
+fn decode_frames(c: &mut Criterion) {
+    let delta = |delta: serde_json::Value| {
+        frame("contentBlockDelta", &json!({"contentBlockIndex": 0, "delta": delta, "p": "abcdefghijk"}))
+    };
+    let start = frame("messageStart", &json!({"role": "assistant"}));
+    let stream = |delta: Vec<u8>| [start.clone(), delta.repeat(20_000)].concat();
+    let small = stream(delta(json!({"text": " small"})));
+    let text = stream(delta(json!({"text": PIECE})));
+    let call = json!({"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "t", "name": "write"}}});
+    let mut arguments = [start.clone(), frame("contentBlockStart", &call)].concat();
+    arguments.extend(delta(json!({"toolUse": {"input": "{\"content\":\""}})));
+    arguments.extend(delta(json!({"toolUse": {"input": "let x = 1;\\n  "}})).repeat(20_000));
+    run(c, "bedrock-converse-stream", &[("small", &small), ("text", &text), ("arguments", &arguments)]);
+}
+
+fn run<B: AsRef<[u8]>>(c: &mut Criterion, api: &str, bodies: &[(&str, &B)]) {
     let model = Arc::new(model(api));
     let mut group = c.benchmark_group(format!("decode_{}", api.replace('-', "_")));
     for (name, body) in bodies {
@@ -156,9 +192,15 @@ fn history(api: &str, turns: usize) -> Vec<Arc<Message>> {
 }
 
 fn encode(c: &mut Criterion) {
-    for api in ["openai-completions", "openai-responses"] {
-        encode_api(c, api);
-    }
+    let apis = [
+        "openai-completions",
+        "openai-responses",
+        "anthropic-messages",
+        "google-generative-ai",
+        "mistral-conversations",
+        "bedrock-converse-stream",
+    ];
+    apis.into_iter().for_each(|api| encode_api(c, api));
 }
 
 fn encode_api(c: &mut Criterion, api: &str) {
@@ -175,6 +217,8 @@ fn encode_api(c: &mut Criterion, api: &str) {
             credential: &credential,
             now_ms: 1,
         };
+        let size = encoder(api).unwrap().encode(&request(&list)).unwrap().body.len();
+        group.throughput(Throughput::Bytes(size as u64));
         group.bench_function(format!("fresh_{turns}"), |b| {
             b.iter(|| encoder(api).unwrap().encode(&request(&list)).unwrap());
         });
@@ -194,5 +238,5 @@ fn encode_api(c: &mut Criterion, api: &str) {
     group.finish();
 }
 
-criterion_group!(benches, decode, decode_items, decode_frames, encode);
+criterion_group!(benches, decode, decode_items, decode_google, decode_mistral, decode_frames, encode);
 criterion_main!(benches);
