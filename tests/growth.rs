@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tau_core::message::{AssistantMessage, Block, Message, StopReason};
+use tau_core::model::catalog::Catalog;
 use tau_core::session::{Want, open};
 use tau_core::text::truncate::Limits;
 use tau_core::tools::output::OutputTail;
@@ -91,6 +92,30 @@ fn a_session() {
         })
     };
     assert_linear("session", cost, 2000);
+}
+
+#[test]
+fn models_of_a_file() {
+    let file = |count: usize| {
+        let models: Vec<Value> =
+            (0..count).map(|n| json!({"id": format!("m{n}"), "headers": {"a": "b"}})).collect();
+        let over = |n: usize| (format!("m{n}"), json!({"name": "N"}));
+        let changes: serde_json::Map<String, Value> = (0..count).map(over).collect();
+        let provider =
+            json!({"baseUrl": "http://h", "api": API, "models": models, "modelOverrides": changes});
+        json!({"providers": {"p": provider}}).to_string()
+    };
+    let cost = |count: usize| {
+        let text = file(count);
+        timed(|| {
+            let catalog = Catalog::load("models.json", Ok(Some(&text)));
+            let shown =
+                catalog.entries().iter().filter(|e| e.name == "N" && e.facts().context_window > 0).count();
+            assert_eq!(shown, count);
+            assert!(catalog.unmatched().is_empty());
+        })
+    };
+    assert_linear("models", cost, 500);
 }
 
 #[test]

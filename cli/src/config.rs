@@ -6,17 +6,14 @@ use tau_core::auth::file::AuthFile;
 use tau_core::auth::resolve::{Call, Commands, Facts, Step, Stored, is_configured, resolve};
 use tau_core::model::Model;
 use tau_core::model::catalog::Catalog;
-use tau_core::model::remote;
+use tau_core::model::remote::{self, STORE};
 use tau_core::settings::{ConfigFault, Scope, Settings, Source, load};
 use tau_io_std::sys::env;
 
 use crate::cloud::is_file;
-use crate::files::read_text;
+use crate::files::{read_present, read_text};
 use crate::settings_store;
 use crate::surroundings::{Listing, Surroundings};
-
-/// File of the agent directory with lists of models of the remote catalogue.
-pub const STORE: &str = "models-store.json";
 
 /// A settings file.
 struct Found {
@@ -45,7 +42,7 @@ pub fn settings(place: &Surroundings, agent: &Listing, project: Option<&Listing>
 impl Found {
     fn read(scope: Scope, place: &Surroundings) -> Self {
         let path = settings_store::path(place, scope);
-        let text = read_text(&path);
+        let text = read_present(&path);
         Self { scope, path, text }
     }
 
@@ -80,10 +77,11 @@ impl Access {
         warnings: &mut Vec<String>,
     ) -> Result<Self, String> {
         let path = place.agent_file("models.json");
-        let text = if agent.has("models.json") { read_text(&path) } else { Ok(None) };
+        let text = if agent.has("models.json") { read_present(&path) } else { Ok(None) };
         let stored = if agent.has(STORE) { stored_lists(place, warnings) } else { Vec::new() };
         let catalog =
-            Catalog::load_over(&stored, &path, text.as_ref().map(Option::as_deref).map_err(String::as_str));
+            Catalog::load_over(stored, &path, text.as_ref().map(Option::as_deref).map_err(String::as_str));
+        warnings.extend(catalog.remarks().iter().map(ToString::to_string));
         let (whole, parts): (Vec<_>, Vec<_>) =
             catalog.faults().iter().partition(|fault| matches!(fault.at.as_str(), "" | "providers"));
         if let Some(fault) = whole.first() {
@@ -91,7 +89,7 @@ impl Access {
         }
         warnings.extend(parts.iter().map(|fault| format!("{fault}; this provider does not count")));
         let auth_path = place.agent_file("auth.json");
-        let auth = if agent.has("auth.json") { read_auth(&auth_path)? } else { None };
+        let auth = if agent.has("auth.json") { read_auth(&auth_path, &read_present)? } else { None };
         Ok(Self {
             catalog: Arc::new(catalog),
             auth,
@@ -110,7 +108,7 @@ impl Access {
     /// Looks at `auth.json` again: someone may have signed in meanwhile. A file that cannot be understood leaves
     /// what was known.
     pub fn refresh(&mut self) {
-        if let Ok(auth) = read_auth(&self.auth_path) {
+        if let Ok(auth) = read_auth(&self.auth_path, &read_text) {
             self.auth = auth;
         }
     }
@@ -168,7 +166,7 @@ impl Access {
 /// Newer lists of models that were asked for once. They can be asked for again, so a broken file is only told.
 fn stored_lists(place: &Surroundings, warnings: &mut Vec<String>) -> Vec<(String, remote::Stored)> {
     let path = place.agent_file(STORE);
-    let text = read_text(&path).map(Option::unwrap_or_default);
+    let text = read_present(&path).map(Option::unwrap_or_default);
     match text.and_then(|text| if text.is_empty() { Ok(Vec::new()) } else { remote::read_store(&text) }) {
         Ok(stored) => stored,
         Err(why) => {
@@ -180,9 +178,12 @@ fn stored_lists(place: &Surroundings, warnings: &mut Vec<String>) -> Vec<(String
 
 /// # Errors
 /// When the file is there and cannot be understood.
-fn read_auth(path: &str) -> Result<Option<AuthFile>, String> {
+fn read_auth(
+    path: &str,
+    read: &dyn Fn(&str) -> Result<Option<String>, String>,
+) -> Result<Option<AuthFile>, String> {
     let explain = |why: String| format!("{path}: {why}; correct the file, or move it away");
-    let Some(text) = read_text(path).map_err(|why| explain(format!("cannot be read: {why}")))? else {
+    let Some(text) = read(path).map_err(|why| explain(format!("cannot be read: {why}")))? else {
         return Ok(None);
     };
     AuthFile::parse(&text).map(Some).map_err(|fault| explain(fault.to_string()))

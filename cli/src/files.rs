@@ -22,3 +22,14 @@ pub fn read_text(path: &str) -> Result<Option<String>, String> {
         },
     }
 }
+
+/// The text of a file that is known to be there, as [`read_text`] gives it.
+///
+/// # Errors
+/// Why it cannot be read; also when it is something else than a file.
+pub fn read_present(path: &str) -> Result<Option<String>, String> {
+    match read_text(path) {
+        Ok(None) => Err("it is no file".to_owned()),
+        other => other,
+    }
+}

@@ -211,6 +211,10 @@ fn list_models(args: &Args, wanted: &args::ListModels) -> ExitCode {
         let mut warnings = Vec::new();
         let Base { place, agent, .. } = Base::read(Surroundings::gather()?, args, &mut warnings)?;
         let access = Access::read(&place, &agent, None, &mut warnings)?;
+        let unmatched = access.catalog.unmatched();
+        if !unmatched.is_empty() {
+            warnings.push(format!("models.json: modelOverrides of unknown models: {}", unmatched.join(", ")));
+        }
         warnings.iter().for_each(|warning| out::note(warning));
         Ok(list_models::table(&access, wanted))
     };

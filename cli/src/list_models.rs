@@ -8,6 +8,7 @@ use tau_core::provider::demo;
 use crate::args::ListModels;
 use crate::config::Access;
 use crate::table::columns;
+use crate::visible::one_line;
 
 const TITLES: [&str; 7] = ["provider", "model", "context", "max-out", "thinking", "images", "price"];
 
@@ -32,7 +33,7 @@ pub fn table(access: &Access, wanted: &ListModels) -> String {
     if let ListModels::Search(search) = wanted {
         models.retain(|entry| fits(search, &format!("{} {}", entry.provider, entry.id)));
         if models.is_empty() {
-            return format!("no model matches \"{search}\"\n");
+            return format!("no model matches \"{}\"\n", one_line(search));
         }
     }
     models.sort_by_key(|entry| (entry.provider, entry.id));
@@ -49,8 +50,8 @@ fn row(entry: &Entry<'_>) -> Vec<String> {
     let facts = entry.facts();
     let yes = |flag: bool| if flag { "yes" } else { "no" }.to_owned();
     vec![
-        entry.provider.to_owned(),
-        entry.id.to_owned(),
+        one_line(entry.provider),
+        one_line(entry.id),
         tokens(facts.context_window),
         tokens(facts.max_tokens),
         yes(facts.reasoning),

@@ -7,7 +7,8 @@ use tau_core::auth::oauth::Answer;
 use tau_core::json::{Map, Value, to_pretty};
 use tau_core::model::builtin;
 use tau_core::model::local::Server;
-use tau_core::model::remote::{self, Outcome, Stored};
+use tau_core::model::origin::Origins;
+use tau_core::model::remote::{self, Outcome, STORE, Stored};
 use tau_core::op::{Credential, Headers, HttpRequest, SecretOp};
 use tau_core::settings::{Change, jsonc, rewrite};
 use tau_io_std::sys::CancelToken;
@@ -19,7 +20,7 @@ use crate::args::Args;
 use crate::args::models::{self as models_args, ModelsArgs, Verb};
 use crate::auth_talk::Talk;
 use crate::bootstrap::Base;
-use crate::config::{Access, STORE};
+use crate::config::Access;
 use crate::credentials::{Credentials, Depth};
 use crate::local_servers;
 use crate::out::note;
@@ -138,8 +139,15 @@ fn refresh(args: &ModelsArgs) -> Result<(String, bool), String> {
     let (mut out, mut good) = (String::new(), true);
     for provider in providers {
         let known = stored.iter().find(|(id, _)| *id == provider).map(|(_, stored)| stored);
-        let outcome = desk.refresh(&provider, known);
-        if let Some(new) = &outcome.store {
+        let mut outcome = desk.refresh(&provider, known);
+        if let Some(new) = &mut outcome.store {
+            if let Some(places) = left_out(&access, &provider, new) {
+                let _ = writeln!(
+                    out,
+                    "{provider}: models at {} are left out, requests of this provider do not go there",
+                    harmless(&places)
+                );
+            }
             save(&path, &provider, new)?;
         }
         let _ = match (&outcome.problem, &outcome.store) {
@@ -176,6 +184,14 @@ fn providers(args: &ModelsArgs, access: &Access) -> Result<Vec<String>, String> 
         Some(id) => Err(format!("there is no remote list for {id}; it is no built-in provider")),
         None => Ok(args.providers.clone()),
     }
+}
+
+/// Takes out models that would send the key of the provider to a place that it is not known for; names these places.
+fn left_out(access: &Access, provider: &str, new: &mut Stored) -> Option<String> {
+    let section = builtin::section(provider)?;
+    let configured = access.catalog.configured(provider).and_then(|config| config.base_url.as_deref());
+    let elsewhere = Origins::of(section, configured).keep(&mut new.models);
+    (!elsewhere.is_empty()).then(|| elsewhere.join(", "))
 }
 
 fn save(path: &str, provider: &str, new: &Stored) -> Result<(), String> {

@@ -157,3 +157,107 @@ fn unknown_models_are_answered_with_similar_ones() {
     let run = run(&place, &["-p", "hi", "--model", "claude-opus-five-5"], &[("ANTHROPIC_API_KEY", "k")]);
     assert!(run.ended_with(1).err.contains("did you mean"));
 }
+
+#[test]
+fn a_newer_list_cannot_send_a_key_elsewhere() {
+    let place = Sandbox::new(TAU);
+    place.settings(&json!({"retry": {"enabled": false}}));
+    let thief = Server::start([openai::text("stolen"), openai::text("stolen")]);
+    let own = Server::start([openai::text("well")]);
+    let model = |id: &str, url: &str| {
+        json!({"type": "chat", "id": id, "name": id, "api": "openai-completions", "baseUrl": url,
+            "input": ["text"], "contextWindow": 1000, "maxTokens": 100})
+    };
+    let list = json!([
+        model("there", &thief.url()),
+        model("openai/gpt-oss-120b", &thief.url()),
+        model("good", "https://api.groq.com/openai/v1"),
+    ]);
+    let mut reply = Reply::json(200, &list);
+    reply.headers.push(("last-modified".into(), "Fri, 15 Jan 2027 07:00:00 GMT".into()));
+    let server = Server::start([reply]);
+    let url = server.url();
+    let env = [("GROQ_API_KEY", "secret-of-groq"), ("TAU_CATALOGUE_URL", url.as_str())];
+    let told = run(&place, &["models", "refresh"], &env).ok().out;
+    assert!(told.contains(&format!("groq: models at {} are left out", thief.url())), "{told}");
+    assert!(told.contains("groq: 1 models"), "{told}");
+
+    // A store that somebody else wrote is read as carefully.
+    let store = json!({"groq": {"models": list, "lastModified": 1_800_000_000_000_u64}});
+    fs::write(place.agent().join("models-store.json"), store.to_string()).unwrap();
+    let listed = run(&place, &["--list-models", "groq"], &env).ok();
+    assert!(listed.err.contains(&thief.url()) && listed.err.contains("models-store.json"), "{}", listed.err);
+    assert!(listed.out.contains("good") && listed.out.contains("gpt-oss-120b"), "{}", listed.out);
+    for model in ["groq/there", "groq/openai/gpt-oss-120b"] {
+        // Nothing listens there, and the network is not reached in this test.
+        let dead = [env.as_slice(), &[("HTTPS_PROXY", "http://127.0.0.1:9")]].concat();
+        let refused = run(&place, &["-p", "hi", "--model", model], &dead).ended_with(1);
+        assert!(!refused.err.contains("secret-of-groq"));
+    }
+    assert_eq!(thief.requests().len(), 0);
+
+    // The address that the user wrote into models.json is where all of them go.
+    let config = json!({"providers": {"groq": {"baseUrl": own.url()}}});
+    fs::write(place.agent().join("models.json"), config.to_string()).unwrap();
+    let said = run(&place, &["-p", "hi", "--model", "groq/good"], &env).ok();
+    assert_eq!(said.out, "well\n");
+    assert_eq!(own.requests()[0].header("authorization"), Some("Bearer secret-of-groq"));
+    assert_eq!(thief.requests().len(), 0);
+}
+
+#[test]
+fn two_refreshes_at_once_keep_both_lists() {
+    let place = Sandbox::new(TAU);
+    let reply = |id: &str, url: &str| {
+        let model = json!({"id": id, "name": id, "api": "openai-completions", "baseUrl": url});
+        let mut reply = Reply::json(200, &json!([model]));
+        reply.headers.push(("last-modified".into(), "Fri, 15 Jan 2027 07:00:00 GMT".into()));
+        reply
+    };
+    let lists = [("groq", "https://api.groq.com/openai/v1"), ("deepseek", "https://api.deepseek.com")];
+    let servers = lists.map(|(id, url)| Server::start((0..5).map(|_| reply(&format!("{id}-new"), url))));
+    for _ in 0..5 {
+        let started = [0, 1].map(|at| {
+            let mut command = place.command(&["models", "refresh", lists[at].0]);
+            command.env("TAU_CATALOGUE_URL", servers[at].url());
+            place.start_with_stdin(command, b"")
+        });
+        for running in started {
+            assert!(running.finish().ok().err.is_empty());
+        }
+        let path = place.agent().join("models-store.json");
+        let store: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        for (id, _) in lists {
+            assert_eq!(store[id]["models"][0]["id"], json!(format!("{id}-new")), "{store}");
+        }
+        fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn odd_models_json_files_are_told() {
+    let env = [("GROQ_API_KEY", "k")];
+    let ask = ["--list-models"];
+    // Something that is no file.
+    let place = Sandbox::new(TAU);
+    fs::create_dir_all(place.agent().join("models.json")).unwrap();
+    let refused = run(&place, &ask, &env).ended_with(1);
+    assert!(refused.err.contains("models.json: cannot be read: it is no file"), "{}", refused.err);
+    assert!(place.agent().join("models.json").is_dir());
+    // A list as large as nobody writes by hand, an id twice, changes of a model that is not there.
+    let place = Sandbox::new(TAU);
+    let mut models: Vec<Value> = (0..5000).map(|n| json!({"id": format!("m{n}")})).collect();
+    models.push(json!({"id": "m1", "name": "Again", "contextWindow": 77}));
+    models.push(json!({"id": "x\u{1b}[31m\ny"}));
+    let config = json!({"providers": {
+        "big": {"baseUrl": "http://127.0.0.1:9", "api": "openai-completions", "apiKey": "k", "models": models},
+        "groq": {"modelOverrides": {"no-such-model": {"name": "X"}}}}});
+    fs::write(place.agent().join("models.json"), config.to_string()).unwrap();
+    let listed = run(&place, &["--list-models", "big"], &env).ok();
+    assert!(listed.err.contains("providers.big.models: several have the id m1"), "{}", listed.err);
+    assert!(listed.err.contains("groq/no-such-model"), "{}", listed.err);
+    assert_eq!(listed.out.lines().count(), 5002);
+    assert!(!listed.out.contains('\u{1b}'));
+    let row = listed.out.lines().find(|line| line.contains(" m1 ")).unwrap();
+    assert!(row.contains("77"), "{row}");
+}

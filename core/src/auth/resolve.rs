@@ -15,7 +15,7 @@ use super::sigv4::Keys;
 use super::value::{ConfigValue, Unresolved};
 use super::{file, oauth};
 use crate::json::Value;
-use crate::model::config::ProviderConfig;
+use crate::model::compose::ProviderConfig;
 use crate::op::{AwsAccess, Credential};
 use crate::provider::{anthropic, azure, bedrock, google};
 

@@ -107,6 +107,28 @@ impl Section {
         self.lines().find(|line| line.id == id)
     }
 
+    /// The addresses of its models, and its own; each once.
+    #[must_use]
+    pub fn addresses(self) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        let mut shapes: Vec<&str> = Vec::new();
+        let mut add = |url: &str| {
+            if !url.is_empty() && !found.iter().any(|known| known == url) {
+                found.push(url.to_string());
+            }
+        };
+        add(self.base_url);
+        for line in self.lines() {
+            // Models of one shape have one address.
+            let shape = line.codes.shape();
+            if !shapes.contains(&shape) {
+                shapes.push(shape);
+                add(&line.codes.text("baseUrl"));
+            }
+        }
+        found
+    }
+
     /// All its models as records.
     #[must_use]
     pub fn records(self) -> Vec<Map<String, Value>> {
@@ -130,6 +152,21 @@ impl Codes {
         let (shape, limits, cost) = (field(SHAPES)?, field(LIMITS)?, field(COSTS)?);
         let (flags, parts) = shape.split_once(' ').unwrap_or((shape, ""));
         Some((flags, parts, limits, cost))
+    }
+
+    fn shape(self) -> &'static str {
+        self.0.split(' ').next().unwrap_or_default()
+    }
+
+    /// A text among the parts; empty if there is none.
+    pub(super) fn text(self, key: &str) -> String {
+        let parts = self.fields().map(|(_, parts, _, _)| parts).unwrap_or_default();
+        // The last part that has the field counts, as in a record.
+        let text = |part: &str| {
+            let fields: Map<String, Value> = serde_json::from_str(nth(PARTS, part)?).ok()?;
+            fields.get(key).and_then(Value::as_str).map(ToString::to_string)
+        };
+        parts.rsplit(' ').find_map(text).unwrap_or_default()
     }
 
     pub(super) fn facts(self) -> Facts {

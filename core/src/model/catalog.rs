@@ -4,20 +4,27 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::Model;
-use super::builtin::{self, Codes, Facts, Line};
-use super::config::{self, BaseProvider, ProviderConfig};
+use super::base::{Base, Row};
+use super::builtin::{self, Facts, Line, Section};
+use super::compose::{ProviderConfig, compose};
+use super::config;
+use super::origin::Origins;
 use super::record::{self, Record};
-use super::remote::{self, SHIPPED_AT, Stored};
+use super::remote::{SHIPPED_AT, STORE, Stored};
 use crate::json::Value;
 use crate::settings::ConfigFault;
+
+/// A remark names so many ids.
+const MOST_NAMED: usize = 5;
 
 /// All providers and models.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     configured: Vec<ProviderConfig>,
     /// Built-in providers with a newer list of models.
-    renewed: Vec<(String, Vec<Record>)>,
+    renewed: Vec<(String, Base)>,
     faults: Vec<ConfigFault>,
+    remarks: Vec<ConfigFault>,
 }
 
 /// One model, by name only; [`Entry::model`] makes the rest.
@@ -34,8 +41,8 @@ pub struct Entry<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum Source<'a> {
-    Table(Codes),
-    Record(&'a Record),
+    /// With what `models.json` says about the provider.
+    Row(Row<'a>, Option<&'a ProviderConfig>),
     Name,
 }
 
@@ -44,47 +51,100 @@ impl Catalog {
     /// in [`Self::faults`]; everything that is right counts.
     #[must_use]
     pub fn load(path: &str, text: Result<Option<&str>, &str>) -> Self {
-        Self::load_over(&[], path, text)
+        Self::load_over(Vec::new(), path, text)
     }
 
-    /// As [`Self::load`], over the lists of the remote catalogue that are stored.
+    /// As [`Self::load`], over the lists of the remote catalogue that are stored. Models in them that would send
+    /// requests to places the provider is not known for do not count; [`Self::remarks`] tells which places.
     #[must_use]
-    pub fn load_over(stored: &[(String, Stored)], path: &str, text: Result<Option<&str>, &str>) -> Self {
+    pub fn load_over(stored: Vec<(String, Stored)>, path: &str, text: Result<Option<&str>, &str>) -> Self {
         let mut catalog = Self::default();
+        let entries = match text {
+            Ok(text) => text.map(|text| config::read(path, text)).unwrap_or_default(),
+            Err(why) => {
+                let reason = alloc::format!("cannot be read: {why}");
+                let fault = ConfigFault { file: path.to_string(), at: String::new(), reason };
+                config::ModelsFile { faults: [fault].into(), ..config::ModelsFile::default() }
+            }
+        };
+        catalog.faults = entries.faults;
         for (id, stored) in stored {
-            let newer = stored.newer_than(SHIPPED_AT);
-            let Some(section) = builtin::section(id).filter(|_| !newer.is_empty()) else { continue };
-            // What OpenRouter lists for a key is all that the key may use.
-            let whole = section.id == "openrouter";
-            let models = if whole { newer.to_vec() } else { remote::lay_over(section.records(), newer) };
-            catalog.renewed.push((id.clone(), models));
+            let Some(section) = builtin::section(&id).filter(|_| stored.is_newer_than(SHIPPED_AT)) else {
+                continue;
+            };
+            let entry = entries.providers.iter().find(|(own, _)| *own == id).map(|(_, entry)| entry);
+            catalog.renew(section, stored.models, entry);
         }
-        match text {
-            Ok(None) => {}
-            Ok(Some(text)) => catalog.configure(path, text),
-            Err(why) => catalog.faults.push(ConfigFault {
-                file: path.to_string(),
-                at: String::new(),
-                reason: alloc::format!("cannot be read: {why}"),
-            }),
+        for (id, entry) in &entries.providers {
+            let renewed = catalog.renewed.iter().position(|(own, _)| own == id);
+            let base = match renewed.map(|at| catalog.renewed.swap_remove(at).1) {
+                Some(base) => Some(base),
+                None => builtin::section(id).map(|section| Base::of_section(section, Vec::new(), false)),
+            };
+            match compose(id, base, entry) {
+                Ok(provider) => {
+                    catalog.remark_repeated(path, &provider);
+                    catalog.configured.push(provider);
+                }
+                Err(fault) => catalog.faults.push(config::compose_fault(path, id, &fault)),
+            }
         }
         catalog
     }
 
-    fn configure(&mut self, path: &str, text: &str) {
-        let file = config::read(path, text);
-        self.faults.extend(file.faults);
-        for (id, entry) in file.providers {
-            let base = builtin::section(&id).map(|section| BaseProvider {
-                name: section.name.to_string(),
-                base_url: Some(section.base_url).filter(|url| !url.is_empty()).map(ToString::to_string),
-                models: self.renewed(section.id).map_or_else(|| section.records(), <[Record]>::to_vec),
+    /// A newer list of a provider. `entry` is what `models.json` says about it.
+    fn renew(&mut self, section: Section, mut models: Vec<Record>, entry: Option<&Record>) {
+        let configured = entry.map(|entry| record::text(entry, "baseUrl"));
+        let elsewhere = Origins::of(section, configured).keep(&mut models);
+        if !elsewhere.is_empty() {
+            let places = elsewhere.join(", ");
+            self.remarks.push(ConfigFault {
+                file: STORE.to_string(),
+                at: section.id.to_string(),
+                reason: alloc::format!(
+                    "models at {places} do not count, requests of this provider do not go there"
+                ),
             });
-            match config::compose(&id, base.as_ref(), &entry) {
-                Ok(provider) => self.configured.push(provider),
-                Err(fault) => self.faults.push(config::compose_fault(path, &id, &fault)),
-            }
         }
+        for model in &mut models {
+            model.insert("provider".to_string(), Value::from(section.id));
+        }
+        if !models.is_empty() {
+            // What OpenRouter lists for a key is all that the key may use.
+            let whole = section.id == "openrouter";
+            self.renewed.push((section.id.to_string(), Base::of_section(section, models, whole)));
+        }
+    }
+
+    fn remark_repeated(&mut self, path: &str, provider: &ProviderConfig) {
+        let repeated = provider.repeated();
+        if !repeated.is_empty() {
+            let more = if repeated.len() > MOST_NAMED { " …" } else { "" };
+            let ids =
+                repeated.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ") + more;
+            self.remarks.push(ConfigFault {
+                file: path.to_string(),
+                at: alloc::format!("providers.{}.models", provider.id),
+                reason: alloc::format!("several have the id {ids}; the last one counts"),
+            });
+        }
+    }
+
+    /// What is odd, but usable: models of stored lists that are left out, ids that come twice.
+    #[must_use]
+    pub fn remarks(&self) -> &[ConfigFault] {
+        &self.remarks
+    }
+
+    /// `modelOverrides` of models that do not exist. Lists change, so they are no fault.
+    #[must_use]
+    pub fn unmatched(&self) -> Vec<String> {
+        let of_one = |provider: &ProviderConfig| {
+            let ids: Vec<String> =
+                provider.unmatched().map(|id| alloc::format!("{}/{id}", provider.id)).collect();
+            ids
+        };
+        self.configured.iter().flat_map(of_one).collect()
     }
 
     /// What is wrong with `models.json`.
@@ -99,8 +159,8 @@ impl Catalog {
         self.configured.iter().find(|provider| provider.id == id)
     }
 
-    fn renewed(&self, id: &str) -> Option<&[Record]> {
-        self.renewed.iter().find(|(provider, _)| provider == id).map(|(_, models)| models.as_slice())
+    fn renewed(&self, id: &str) -> Option<&Base> {
+        self.renewed.iter().find(|(provider, _)| provider == id).map(|(_, base)| base)
     }
 
     /// Every chat model: built-in providers in their order, then new ones in the order of the file.
@@ -108,15 +168,15 @@ impl Catalog {
     pub fn entries(&self) -> Vec<Entry<'_>> {
         let mut entries = Vec::new();
         for section in builtin::sections() {
-            match self.configured(section.id) {
-                Some(provider) => entries.extend(records(provider)),
-                None => match self.renewed(section.id) {
-                    Some(models) => entries.extend(of_records(section.id, models)),
-                    None => entries.extend(section.lines().map(|line| Entry::of_table(section.id, line))),
-                },
+            match (self.configured(section.id), self.renewed(section.id)) {
+                (Some(provider), _) => entries.extend(configured_entries(provider)),
+                (None, Some(base)) => {
+                    entries.extend(base.rows().into_iter().filter_map(|row| entry(section.id, row, None)));
+                }
+                (None, None) => entries.extend(section.lines().map(|line| Entry::of_table(section.id, line))),
             }
         }
-        entries.extend(self.new_ones().flat_map(records));
+        entries.extend(self.new_ones().flat_map(configured_entries));
         entries
     }
 
@@ -134,13 +194,13 @@ impl Catalog {
     #[must_use]
     pub fn entry(&self, provider: &str, id: &str) -> Option<Entry<'_>> {
         if let Some(configured) = self.configured(provider) {
-            return records(configured).find(|entry| entry.id == id);
+            return entry(&configured.id, configured.row(id)?, Some(configured));
         }
         let section = builtin::section(provider)?;
-        if let Some(models) = self.renewed(provider) {
-            return of_records(section.id, models).find(|entry| entry.id == id);
+        match self.renewed(provider) {
+            Some(base) => entry(section.id, base.row(id)?, None),
+            None => section.line(id).map(|line| Entry::of_table(section.id, line)),
         }
-        section.line(id).map(|line| Entry::of_table(section.id, line))
     }
 
     /// A model by exact provider and id.
@@ -151,25 +211,22 @@ impl Catalog {
 }
 
 /// The chat models of a provider of `models.json`.
-fn records(provider: &ProviderConfig) -> impl Iterator<Item = Entry<'_>> {
-    of_records(&provider.id, &provider.models)
+fn configured_entries(provider: &ProviderConfig) -> impl Iterator<Item = Entry<'_>> {
+    provider.rows().into_iter().filter_map(|row| entry(&provider.id, row, Some(provider)))
 }
 
-fn of_records<'a>(provider: &'a str, models: &'a [Record]) -> impl Iterator<Item = Entry<'a>> {
-    models.iter().filter(|model| is_chat(model)).map(move |model| {
-        let text = |key: &str| model.get(key).and_then(Value::as_str).unwrap_or_default();
-        Entry { provider, id: text("id"), name: text("name"), source: Source::Record(model) }
-    })
-}
-
-fn is_chat(model: &Record) -> bool {
-    model.get("type").is_none_or(|kind| kind == "chat")
+/// The entry of a chat model.
+fn entry<'a>(provider: &'a str, row: Row<'a>, config: Option<&'a ProviderConfig>) -> Option<Entry<'a>> {
+    let id = row.chat_id()?;
+    let renamed = config.and_then(|config| config.change(id)?.get("name")?.as_str());
+    let name = renamed.unwrap_or_else(|| row.name());
+    Some(Entry { provider, id, name, source: Source::Row(row, config) })
 }
 
 impl<'a> Entry<'a> {
     /// A model of the built-in table.
     pub(super) const fn of_table(provider: &'static str, line: Line) -> Self {
-        Entry { provider, id: line.id, name: line.name, source: Source::Table(line.codes) }
+        Entry { provider, id: line.id, name: line.name, source: Source::Row(Row::Line(line), None) }
     }
 
     /// A model of which only names are known.
@@ -182,8 +239,8 @@ impl<'a> Entry<'a> {
     #[must_use]
     pub fn model(&self) -> Model {
         match self.source {
-            Source::Table(codes) => record::to_model(&codes.record(self.provider, self.id, self.name)),
-            Source::Record(record) => record::to_model(record),
+            Source::Row(row, Some(config)) => record::to_model(&config.record(row)),
+            Source::Row(row, None) => record::to_model(&row.record(self.provider)),
             Source::Name => Model {
                 id: self.id.to_string(),
                 name: self.name.to_string(),
@@ -195,23 +252,26 @@ impl<'a> Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// What lists show of the model; without making all of it.
+    /// What lists show of the model; without making all of it, if nothing changes these facts.
     #[must_use]
     pub fn facts(&self) -> Facts {
-        match self.source {
-            Source::Table(codes) => codes.facts(),
-            Source::Record(_) | Source::Name => {
-                let model = self.model();
-                Facts {
-                    context_window: model.context_window,
-                    max_tokens: model.max_tokens,
-                    reasoning: model.reasoning,
-                    image_input: model.image_input,
-                    input: model.rates.input,
-                    output: model.rates.output,
-                }
+        let known = match self.source {
+            Source::Row(row, config) => {
+                row.facts().filter(|_| config.is_none_or(|config| config.change(self.id).is_none()))
             }
-        }
+            Source::Name => None,
+        };
+        known.unwrap_or_else(|| {
+            let model = self.model();
+            Facts {
+                context_window: model.context_window,
+                max_tokens: model.max_tokens,
+                reasoning: model.reasoning,
+                image_input: model.image_input,
+                input: model.rates.input,
+                output: model.rates.output,
+            }
+        })
     }
 }
 
@@ -239,5 +299,89 @@ mod tests {
         assert_eq!(places, ["providers.bad.baseUrl", "providers.empty"]);
         assert_eq!(catalog.find("good", "m").unwrap().base_url, "http://h");
         assert_eq!(catalog.find("anthropic", "claude-sonnet-5").unwrap().base_url, "http://proxy");
+    }
+
+    #[test]
+    fn what_is_odd_is_told() {
+        let text = r#"{"providers":{"p":{"baseUrl":"http://h","api":"openai-completions","models":[
+            {"id":"m","name":"First"},{"id":"n"},{"id":"m","name":"Last"}],
+            "modelOverrides":{"n":{"name":"N"},"typo":{"name":"T"}}}}}"#;
+        let catalog = Catalog::load("models.json", Ok(Some(text)));
+        assert!(catalog.faults().is_empty());
+        let remarks: Vec<String> = catalog.remarks().iter().map(ToString::to_string).collect();
+        assert_eq!(remarks, ["models.json: providers.p.models: several have the id m; the last one counts"]);
+        assert_eq!(catalog.unmatched(), ["p/typo"]);
+        let names: Vec<&str> =
+            catalog.entries().iter().filter(|e| e.provider == "p").map(|e| e.name).collect();
+        assert_eq!(names, ["Last", "N"]);
+    }
+
+    const NEWER: i64 = SHIPPED_AT + 1;
+
+    fn stored(models: &str) -> Stored {
+        let list = crate::json::parse(models).unwrap();
+        let models = list.as_array().unwrap().iter().filter_map(|model| model.as_object().cloned()).collect();
+        Stored { models, last_modified: Some(NEWER), ..Stored::default() }
+    }
+
+    #[test]
+    fn a_newer_list_sends_no_key_elsewhere() {
+        let models = r#"[
+            {"id":"claude-opus-5-5","name":"Stolen","api":"anthropic-messages","baseUrl":"https://evil.example"},
+            {"id":"claude-6","name":"Claude 6","api":"anthropic-messages","baseUrl":"https://api.anthropic.com"},
+            {"id":"claude-7","name":"Claude 7","api":"anthropic-messages","baseUrl":"http://proxy"}]"#;
+        let lists = || [("anthropic".to_string(), stored(models))].to_vec();
+        let catalog = Catalog::load_over(lists(), "models.json", Ok(None));
+        let url = |catalog: &Catalog, id: &str| catalog.find("anthropic", id).map(|model| model.base_url);
+        assert_eq!(url(&catalog, "claude-opus-5-5").as_deref(), Some("https://api.anthropic.com"));
+        assert_eq!(url(&catalog, "claude-6").as_deref(), Some("https://api.anthropic.com"));
+        assert_eq!(url(&catalog, "claude-7"), None);
+        let [remark] = catalog.remarks() else { panic!("{:?}", catalog.remarks()) };
+        assert_eq!((remark.file.as_str(), remark.at.as_str()), ("models-store.json", "anthropic"));
+        assert!(remark.reason.contains("https://evil.example, http://proxy"), "{remark}");
+        assert!(catalog.entries().iter().all(|entry| !entry.model().base_url.contains("evil")));
+
+        // An address in models.json is the user's own word, and all models go there.
+        let text = r#"{"providers":{"anthropic":{"baseUrl":"http://proxy"}}}"#;
+        let catalog = Catalog::load_over(lists(), "models.json", Ok(Some(text)));
+        assert_eq!(url(&catalog, "claude-7").as_deref(), Some("http://proxy"));
+        assert_eq!(url(&catalog, "claude-6").as_deref(), Some("http://proxy"));
+    }
+
+    /// Every way to look at a provider agrees, whatever layers it has.
+    #[test]
+    fn layers_agree() {
+        let text = r#"{"providers":{"openrouter":{
+            "compat":{"supportsStore":true},
+            "models":[{"id":"new/one"},{"id":"z-ai/glm-5.3","api":"anthropic-messages","baseUrl":"http://h"}],
+            "modelOverrides":{"new/one":{"name":"Named"},"openai/gpt-4o":{"name":"Mine","contextWindow":5}}}}}"#;
+        let newer = r#"[{"id":"later/model","name":"Later","api":"openai-completions",
+            "baseUrl":"https://openrouter.ai/api/v1","contextWindow":7}]"#;
+        for (lists, id) in [
+            (Vec::new(), "openai/gpt-4o"),
+            ([("openrouter".to_string(), stored(newer))].to_vec(), "later/model"),
+        ] {
+            let catalog = Catalog::load_over(lists, "models.json", Ok(Some(text)));
+            assert!(catalog.faults().is_empty(), "{:?}", catalog.faults());
+            let entries = catalog.entries();
+            let of_provider = || entries.iter().filter(|entry| entry.provider == "openrouter");
+            for entry in of_provider() {
+                let found = catalog.entry("openrouter", entry.id).unwrap();
+                let model = found.model();
+                assert_eq!(model, entry.model());
+                assert_eq!((model.id.as_str(), model.name.as_str()), (entry.id, entry.name));
+                assert_eq!(found.facts().context_window, model.context_window);
+            }
+            let configured = catalog.configured("openrouter").unwrap();
+            assert_eq!(configured.models().len(), of_provider().count());
+            let flags = |id: &str| catalog.find("openrouter", id).unwrap().compat.unwrap();
+            assert_eq!(flags(id)["supportsStore"], true);
+            let own = catalog.find("openrouter", "new/one").unwrap();
+            assert_eq!((own.name.as_str(), own.api.as_str()), ("Named", "openai-completions"));
+            assert_eq!(own.base_url, "https://openrouter.ai/api/v1");
+        }
+        let catalog = Catalog::load("models.json", Ok(Some(text)));
+        let entry = catalog.entry("openrouter", "openai/gpt-4o").unwrap();
+        assert_eq!((entry.name, entry.facts().context_window), ("Mine", 5));
     }
 }

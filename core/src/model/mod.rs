@@ -1,11 +1,14 @@
 //! Models: what a request is made for (spec 30 §1.7).
 
+pub mod base;
 pub mod builtin;
 pub mod catalog;
 mod collate;
+pub mod compose;
 pub mod config;
 pub mod local;
 pub mod lookup;
+pub mod origin;
 mod overrides;
 pub mod pattern;
 pub mod record;

@@ -9,6 +9,21 @@ use crate::json::{Map, Value};
 /// Fields of a model, in the spelling of `models.json`.
 pub type Record = Map<String, Value>;
 
+/// A field that is a text; else an empty one.
+pub(super) fn text<'a>(record: &'a Record, key: &str) -> &'a str {
+    record.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Its kind: `chat` unless it says something else.
+pub(super) fn kind(record: &Record) -> &str {
+    record.get("type").and_then(Value::as_str).unwrap_or("chat")
+}
+
+/// Its id, if it is a chat model.
+pub(super) fn chat_id(record: &Record) -> Option<&str> {
+    record.get("id").and_then(Value::as_str).filter(|_| kind(record) == "chat")
+}
+
 /// The typed form. Fields of a wrong type count as absent; records are validated before.
 #[must_use]
 pub fn to_model(record: &Record) -> Model {

@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::record::Record;
+use super::record::{self, Record};
 use crate::json::{Map, Value};
 use crate::now::Wall;
 use crate::op::{Headers, HttpRequest};
@@ -13,6 +13,9 @@ use crate::provider::cost::openrouter_rates;
 
 /// When the built-in catalogue was made, ms since 1970.
 pub const SHIPPED_AT: i64 = 1_795_171_729_496;
+
+/// File of the agent directory that keeps lists.
+pub const STORE: &str = "models-store.json";
 
 /// Where catalogues are asked for, without a slash at the end.
 pub const ADDRESS: &str = "https://pi.dev/api/models/providers";
@@ -82,10 +85,16 @@ impl Stored {
         Value::Object(entry)
     }
 
+    /// Whether its models count, if the built-in ones are from `shipped`.
+    #[must_use]
+    pub fn is_newer_than(&self, shipped: i64) -> bool {
+        self.last_modified.unwrap_or_default() > shipped
+    }
+
     /// The models that count, if the built-in ones are from `shipped`.
     #[must_use]
     pub fn newer_than(&self, shipped: i64) -> &[Record] {
-        if self.last_modified.unwrap_or_default() > shipped { &self.models } else { &[] }
+        if self.is_newer_than(shipped) { &self.models } else { &[] }
     }
 
     /// Whether nothing needs to be asked yet.
@@ -208,10 +217,14 @@ fn models(provider: &str, body: &[u8]) -> Option<Vec<Record>> {
 /// Lays models over others: in the place of the one of the same kind and id, or at the end.
 #[must_use]
 pub fn lay_over(mut below: Vec<Record>, above: &[Record]) -> Vec<Record> {
-    let kind = |model: &Record| model.get("type").and_then(Value::as_str).unwrap_or("chat").to_string();
+    let name = |model: &Record| (record::kind(model).to_string(), record::text(model, "id").to_string());
+    let mut places: hashbrown::HashMap<(String, String), usize> = hashbrown::HashMap::new();
+    for (at, model) in below.iter().enumerate() {
+        places.entry(name(model)).or_insert(at);
+    }
     for model in above {
-        let same = |old: &&mut Record| old.get("id") == model.get("id") && kind(old) == kind(model);
-        match below.iter_mut().find(same) {
+        let place = *places.entry(name(model)).or_insert(below.len());
+        match below.get_mut(place) {
             Some(slot) => slot.clone_from(model),
             None => below.push(model.clone()),
         }

@@ -3,21 +3,22 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use tau_core::model::config::{self, BaseProvider};
+use tau_core::model::base::Base;
+use tau_core::model::compose::compose;
+use tau_core::model::config;
 use tau_tests::compare::same;
 
-fn base(doc: &Value) -> BaseProvider {
+fn base(doc: &Value) -> Base {
     let base = &doc["baseProvider"];
     let models = base["models"].as_array().cloned().unwrap_or_default();
-    BaseProvider {
-        name: base["name"].as_str().unwrap_or_default().to_owned(),
-        base_url: base["baseUrl"].as_str().map(str::to_owned),
-        models: models.iter().filter_map(|model| model.as_object().cloned()).collect(),
-    }
+    Base::of_records(
+        base["name"].as_str().unwrap_or_default().to_owned(),
+        base["baseUrl"].as_str().map(str::to_owned),
+        models.iter().filter_map(|model| model.as_object().cloned()).collect(),
+    )
 }
 
 pub fn models_json(doc: &Value, case: &Value) -> Result<(), String> {
-    let base = base(doc);
     let text = case["input"]["content"].as_str();
     let file = text.map(|text| config::read("models.json", text)).unwrap_or_default();
     // The reference calls a root of the wrong type "root"; a text that is no JSON has no place inside.
@@ -33,13 +34,13 @@ pub fn models_json(doc: &Value, case: &Value) -> Result<(), String> {
     };
     let mut providers = Map::new();
     for (id, entry) in &file.providers {
-        let over = Some(&base).filter(|_| id == "base");
-        let composed = match config::compose(id, over, entry) {
+        let over = (id == "base").then(|| base(doc));
+        let composed = match compose(id, over, entry) {
             Ok(provider) => json!({
                 "name": provider.name,
                 "baseUrl": provider.base_url,
                 "authMethods": if provider.radius { json!(["apiKey", "oauth"]) } else { json!(["apiKey"]) },
-                "models": provider.models,
+                "models": provider.models(),
             }),
             Err(fault) => json!({ "error": fault.code() }),
         };
