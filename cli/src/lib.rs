@@ -25,6 +25,8 @@ pub mod out;
 pub mod outputs;
 pub mod prompt_files;
 pub mod prompts;
+pub mod recording;
+pub mod replay_command;
 pub mod resource_files;
 pub mod resources;
 pub mod run;
@@ -64,6 +66,13 @@ pub fn main() -> ExitCode {
     }
     if items.next_if(|first| first == "sessions").is_some() {
         return stored_sessions(items);
+    }
+    if items.next_if(|first| first == "replay").is_some() {
+        let done = replay_command::run(items);
+        if !done.text.is_empty() {
+            out::note(&done.text);
+        }
+        return ExitCode::from(done.code);
     }
     if items.next_if(|first| first == "acp").is_some() {
         return agent_of_an_editor(items);

@@ -20,7 +20,7 @@ use crate::mode::Surface;
 use crate::out::note;
 use crate::prompts::Prompt;
 use crate::signals::Signals;
-use crate::{outputs, resources};
+use crate::{outputs, recording, resources};
 
 /// How long an aborted run may take to end; then what it started is killed.
 const ABORT_LIMIT: Duration = Duration::from_secs(4);
@@ -36,7 +36,11 @@ pub fn run(ready: Ready, surface: Box<dyn Surface + Send>) -> ExitCode {
         secret: Box::new(move |op| Outcome::Secret(credentials.resolve(&op))),
         ..Handlers::default()
     };
-    let hub = Hub::new(ready.boot, clock.now());
+    let record = ready.workshop.args.record.as_deref();
+    let hub = match recording::hub(ready.boot, clock.now(), record) {
+        Ok(hub) => hub,
+        Err(why) => return refuse(&why),
+    };
     let sink = ToSurface(Arc::clone(&surface));
     let engine = match Engine::new(hub, clock, handlers, Box::new(sink)) {
         Ok(engine) => engine,

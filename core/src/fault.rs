@@ -46,6 +46,32 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
+    /// Reads a code; one that is unknown is anything else.
+    #[must_use]
+    pub fn parse(code: &str) -> Self {
+        Self::ALL.into_iter().find(|kind| kind.code() == code).unwrap_or(Self::Other)
+    }
+
+    const ALL: [Self; 17] = [
+        Self::NotFound,
+        Self::Denied,
+        Self::NotDir,
+        Self::IsDir,
+        Self::Exists,
+        Self::TooBig,
+        Self::Special,
+        Self::Invalid,
+        Self::Connect,
+        Self::Dns,
+        Self::Tls,
+        Self::Proxy,
+        Self::Reset,
+        Self::TimedOut,
+        Self::Cancelled,
+        Self::NoSpace,
+        Self::Conflict,
+    ];
+
     /// Stable code for programs.
     #[must_use]
     pub const fn code(self) -> &'static str {

@@ -41,6 +41,7 @@ pub mod path;
 pub mod permissions;
 pub mod prompt;
 pub mod provider;
+pub mod record;
 pub mod retry;
 pub mod session;
 pub mod settings;

@@ -8,6 +8,8 @@
 
 mod world;
 
+use tau_core::hub::Hub;
+use tau_core::record::{Replay, Step};
 use world::{Coverage, World};
 
 /// Runs one seed to its end.
@@ -104,4 +106,61 @@ fn a_seed_gives_the_same_bytes_every_time() {
         assert_eq!(a.digest(), b.digest(), "seed {seed}");
         assert_eq!(a.session_bytes(), b.session_bytes(), "seed {seed}");
     }
+}
+
+/// Runs the lines of a record again.
+fn again(mut replay: Replay, lines: &[&str], what: &str) {
+    for line in lines {
+        match replay.line(line).unwrap_or_else(|e| panic!("{what}: {e}")) {
+            Step::Same(_) => {}
+            Step::Different(difference) => panic!("{what}: {difference}"),
+        }
+    }
+    match replay.end().unwrap_or_else(|e| panic!("{what}: {e}")) {
+        Step::Same(_) => {}
+        Step::Different(difference) => panic!("{what}: {difference}"),
+    }
+}
+
+#[test]
+fn a_recorded_run_is_the_same_again() {
+    let mut secrets = 0;
+    for seed in 0..number("TAU_SIM_RUNS").unwrap_or(400) {
+        let mut world = World::recorded(seed);
+        world.run();
+        for (life, record) in world.records().iter().enumerate() {
+            let lines: Vec<&str> = record.lines().collect();
+            again(Replay::new(), &lines, &format!("seed {seed}, life {life}"));
+            // A machine that is restored in the middle goes on as the one that ran all the way.
+            let inputs = lines.iter().enumerate().skip(1).filter(|(_, line)| !line.starts_with("{\"out\""));
+            let places: Vec<usize> = inputs.map(|(at, _)| at).collect();
+            if let Some(at) = places.get(seed as usize % places.len().max(1)) {
+                let hub = Hub::restore(lines[..*at].iter().copied()).unwrap();
+                again(Replay::going_on(hub), &lines[*at..], &format!("seed {seed}, from line {at}"));
+            }
+            secrets += usize::from(record.contains("sk-very-secret-key"));
+        }
+    }
+    assert_eq!(secrets, 0);
+}
+
+#[test]
+fn another_machine_is_told_from_the_first_difference_on() {
+    let mut world = World::recorded(3);
+    world.run();
+    let record = world.records().remove(0);
+    let lines: Vec<&str> = record.lines().collect();
+    let at = lines.iter().position(|line| line.contains("\"in\":\"prompt\"")).unwrap();
+    let changed = lines[at].replace("\"text\":\"", "\"text\":\"other ");
+    let mut replay = Replay::new();
+    let mut told = None;
+    for (number, line) in lines.iter().enumerate() {
+        let line = if number == at { changed.as_str() } else { line };
+        if let Step::Different(difference) = replay.line(line).unwrap() {
+            told = Some((number, difference));
+            break;
+        }
+    }
+    let (number, difference) = told.unwrap();
+    assert!(number > at && difference.now.unwrap().contains("other"), "{number}");
 }

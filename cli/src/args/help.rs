@@ -18,6 +18,7 @@ pub fn text() -> String {
          tau config …    settings and trusted projects; `tau config --help` tells more\n\
          tau auth …      keys and sign-ins; `tau auth --help` tells more\n\
          tau acp …       the agent of an editor (Agent Client Protocol)\n\
+         tau replay …    a run that was recorded, again; `tau replay --help` tells more\n\
          tau models …    servers on this machine and newer lists; `tau models --help` tells more\n\n\
          Prompts run one after another in one session. @file puts a file, or shows an image, before the first\n\
          prompt; so does text piped into stdin. After -- nothing is an option.\n\n\

@@ -109,6 +109,8 @@ pub struct Args {
     pub session_dir: Option<String>,
     /// `--no-session`
     pub no_session: bool,
+    /// `--record`
+    pub record: Option<String>,
     /// `--name`
     pub name: Option<String>,
     /// `--tools`
@@ -317,6 +319,7 @@ impl Parser {
     fn value(&mut self, id: Which, value: String) {
         let args = &mut self.args;
         match id {
+            Which::Record => args.record = Some(value),
             Which::Provider => args.provider = Some(value),
             Which::Model => match value.strip_suffix(OMIT).and_then(|model| model.strip_suffix(':')) {
                 Some(model) => {

@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     Print,
+    /// `--record`
+    Record,
     Mode,
     Provider,
     Model,
@@ -82,6 +84,13 @@ pub(crate) const GROUPS: &[(&str, &[Opt])] = &[
                 None,
                 "text|json|rpc",
                 "json: one event a line; rpc: driven over pipes",
+            ),
+            valued(
+                Which::Record,
+                "--record",
+                None,
+                "FILE",
+                "keep everything that goes in, for `tau replay FILE`",
             ),
             flag(Which::Approve, "--approve", Some("-a"), "trust the files of this project, this time"),
             flag(Which::NoApprove, "--no-approve", Some("-na"), "do not trust them, this time"),

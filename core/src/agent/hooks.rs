@@ -79,6 +79,19 @@ pub enum HookCall {
 }
 
 impl HookCall {
+    /// What it is about.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::BeforeToolCall { .. } => "before_tool_call",
+            Self::AfterToolCall { .. } => "after_tool_call",
+            Self::FinishTurn { .. } => "finish_turn",
+            Self::PrepareNextTurn => "prepare_next_turn",
+            Self::PrepareRequest => "prepare_request",
+            Self::TransformContext { .. } => "transform_context",
+        }
+    }
+
     /// The answer that changes nothing.
     #[must_use]
     pub fn neutral(&self) -> HookReply {

@@ -19,6 +19,8 @@ mod request;
 mod shell;
 mod summary;
 
+use alloc::boxed::Box;
+use alloc::string::{String, ToString as _};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -38,6 +40,7 @@ use crate::message::{AssistantMessage, Message, ToolCall};
 use crate::now::{Mono, Now};
 use crate::op::{HostCall, Lane, Op, Outcome};
 use crate::provider::RequestOptions;
+use crate::record::{self, Recorder};
 use crate::tools::schedule::Bench;
 use crate::tools::{Runner, Tool, ToolEnv, ToolInput, ToolOutput, ToolRequest, ToolStep};
 
@@ -94,6 +97,17 @@ pub struct Hub {
     wants: Vec<Want>,
     /// What the current request is made of, when the embedding program changed it.
     context: Option<Vec<Arc<Message>>>,
+    recorder: Recording,
+}
+
+/// Who keeps a record, if anyone does.
+#[derive(Default)]
+struct Recording(Option<Box<dyn Recorder>>);
+
+impl core::fmt::Debug for Recording {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(if self.0.is_some() { "recorded" } else { "not recorded" })
+    }
 }
 
 impl Hub {
@@ -103,15 +117,46 @@ impl Hub {
         Self::with_ops(boot, now, Ops::default())
     }
 
+    /// The machine as it was after the lines of a [record]: it need not run from the beginning of
+    /// time again. What it said then is not said again; what was under way is still expected.
+    ///
+    /// # Errors
+    /// What is wrong with a line, or that something is not as it was.
+    pub fn restore<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let mut replay = record::Replay::new();
+        for line in lines {
+            if let record::Step::Different(difference) = replay.line(line)? {
+                return Err(difference.to_string());
+            }
+        }
+        if let record::Step::Different(difference) = replay.end()? {
+            return Err(difference.to_string());
+        }
+        replay.into_hub().ok_or_else(|| "there are no lines".to_string())
+    }
+
     /// Goes on with another session, model and prompt. Poll afterwards. Only when the hub is idle: what is under way
     /// is forgotten. Ids of ops go on where they were, so that a late reply never meets an op of the new session.
     pub fn renew(&mut self, boot: Boot, now: Now) {
         let now = Now { mono: self.now.mono.max(now.mono), wall: now.wall };
-        *self = Self::with_ops(boot, now, self.ops.successor());
+        let mut recorder = core::mem::take(&mut self.recorder);
+        if let Some(recorder) = &mut recorder.0 {
+            recorder.renewed(now, &boot);
+        }
+        *self = Self { recorder, ..Self::with_ops(boot, now, self.ops.successor()) };
+    }
+
+    /// Lets someone keep a record of everything that goes in and comes out from now on. To be called right after
+    /// [`new`](Self::new), with a recorder that saw the boot.
+    pub fn record(&mut self, recorder: Box<dyn Recorder>) {
+        self.recorder = Recording(Some(recorder));
     }
 
     /// Changes the surroundings of the tools, for calls that begin later.
     pub fn set_env(&mut self, env: Arc<ToolEnv>) {
+        if let Some(recorder) = &mut self.recorder.0 {
+            recorder.env(&env);
+        }
         self.env = env;
     }
 
@@ -135,6 +180,7 @@ impl Hub {
             options: boot.options,
             wants,
             context: None,
+            recorder: Recording::default(),
         };
         hub.carry_out();
         hub
@@ -142,9 +188,12 @@ impl Hub {
 
     /// Takes one input. Never blocks, never fails: a refused command becomes an error event.
     pub fn handle(&mut self, now: Now, input: Input) {
+        if let Some(recorder) = &mut self.recorder.0 {
+            recorder.input(now, &input);
+        }
         match input {
             Input::Command(command) => {
-                if let Err(fault) = self.command(now, command) {
+                if let Err(fault) = self.follow(now, command) {
                     self.ops.event(Event::Error(fault));
                 }
             }
@@ -164,6 +213,13 @@ impl Hub {
     /// # Errors
     /// See [`Desk::command`].
     pub fn command(&mut self, now: Now, command: Command) -> Result<(), Fault> {
+        if let Some(recorder) = &mut self.recorder.0 {
+            recorder.command(now, &command);
+        }
+        self.follow(now, command)
+    }
+
+    fn follow(&mut self, now: Now, command: Command) -> Result<(), Fault> {
         self.set_now(now);
         match command {
             Command::Shell { id, command, excluded } => return self.start_shell(id, command, excluded),
@@ -183,6 +239,17 @@ impl Hub {
     /// The next output. Poll until `None` after every input.
     #[must_use]
     pub fn poll(&mut self) -> Option<Output> {
+        let output = self.next();
+        if let Some(recorder) = &mut self.recorder.0 {
+            match &output {
+                Some(output) => recorder.output(output),
+                None => recorder.drained(),
+            }
+        }
+        output
+    }
+
+    fn next(&mut self) -> Option<Output> {
         loop {
             if let Some(output) = self.ops.next_output() {
                 return Some(output);
@@ -407,7 +474,7 @@ impl Hub {
             Runner::Machine(make) => self.bench.add(index, make(args)),
             Runner::Host => {
                 let call = HostCall { tool: call.name, call_id: call.id, args };
-                self.bench.add(index, alloc::boxed::Box::new(crate::tools::host::HostTool::new(call)));
+                self.bench.add(index, Box::new(crate::tools::host::HostTool::new(call)));
             }
         }
         self.call_input(index, ToolInput::Begin);

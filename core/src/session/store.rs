@@ -153,6 +153,12 @@ impl Session {
         self.file.as_ref().is_some_and(|file| file.len.is_some())
     }
 
+    /// Whether it is to be written at once, before anything is appended.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| file.started && file.len.is_none())
+    }
+
     /// All entries.
     #[must_use]
     pub const fn tree(&self) -> &Tree {

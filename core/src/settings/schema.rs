@@ -87,6 +87,15 @@ impl Settings {
         entries.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
+    /// The settings of one file, as they were read.
+    #[must_use]
+    pub const fn of(&self, scope: Scope) -> &Map<String, Value> {
+        match scope {
+            Scope::Global => &self.global,
+            Scope::Project => &self.project,
+        }
+    }
+
     /// All merged settings.
     #[must_use]
     pub const fn effective(&self) -> &Map<String, Value> {

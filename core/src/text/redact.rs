@@ -49,6 +49,19 @@ impl From<&Credential> for Secrets {
 }
 
 impl Secrets {
+    /// Bytes without the secrets in them; `None` when there are none.
+    #[must_use]
+    pub fn hidden(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let mut text = String::from_utf8_lossy(bytes).into_owned();
+        let before = text.len();
+        self.hide(&mut text);
+        let found = text.len() != before || text.contains(HIDDEN);
+        found.then(|| text.into_bytes())
+    }
+
     /// Hides every secret in a text, also where it is written as JSON or a URL would.
     pub fn hide(&self, text: &mut String) {
         for secret in &self.0 {

@@ -1,6 +1,7 @@
 //! Lives of the program: how one ends in the middle of a write, how the next goes on, and what must be the same.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use tau_core::hub::Hub;
@@ -8,6 +9,7 @@ use tau_core::json::Writer;
 use tau_core::message::{AssistantMessage, Message};
 use tau_core::now::Now;
 use tau_core::op::AppendOp;
+use tau_core::record::Log;
 use tau_core::session::entry::EntryLine;
 use tau_core::session::reader::{self, Want};
 use tau_core::session::{EntryBody, Header, Session};
@@ -45,6 +47,22 @@ impl World {
         self.crash();
     }
 
+    /// The machine of a life; what goes in and comes out is recorded if that is wanted.
+    pub(super) fn make_hub(&mut self, session: Session) -> Hub {
+        let boot = self.setup.boot(session, self.lives);
+        if !self.is_recorded {
+            return Hub::new(boot, self.now);
+        }
+        let lines = Arc::new(Mutex::new(String::new()));
+        self.records.push(Arc::clone(&lines));
+        let file = self.disk.get(&self.path).map(<[u8]>::to_vec);
+        let sink = Box::new(move |line: &str, _| lines.lock().unwrap().push_str(line));
+        let log = Log::begin("sim", self.now, &boot, sink, Box::new(move |_| file.clone()));
+        let mut hub = Hub::new(boot, self.now);
+        hub.record(Box::new(log));
+        hub
+    }
+
     /// The session of the file; a new one when there is none.
     fn read_again(&mut self, records: &Records) -> Session {
         let bytes = self.disk.get(&self.path).unwrap_or_default();
@@ -73,7 +91,7 @@ impl World {
         self.idle_timeouts = 0;
         self.watch.begin_life(self.setup.max_retries);
         self.bash_entries = bash_entries(&session);
-        self.hub = Hub::new(self.setup.boot(session, self.lives), self.now);
+        self.hub = self.make_hub(session);
         self.drain();
     }
 

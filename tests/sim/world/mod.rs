@@ -15,6 +15,7 @@ mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hasher};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use tau_core::agent::{HookCall, HookReply, ResultChange, ToolVerdict, TurnDecision};
@@ -69,6 +70,9 @@ pub(crate) struct World {
     closed: u64,
     idle_timeouts: u64,
     closing: bool,
+    is_recorded: bool,
+    /// What went into the machine of each life, and what came out.
+    records: Vec<Arc<Mutex<String>>>,
 }
 
 impl World {
@@ -112,7 +116,22 @@ impl World {
             closed: 0,
             idle_timeouts: 0,
             closing: false,
+            is_recorded: false,
+            records: Vec::new(),
         }
+    }
+
+    /// A world whose machines are recorded.
+    pub(crate) fn recorded(seed: u64) -> Self {
+        let mut world = Self::new(seed, &[]);
+        world.is_recorded = true;
+        world.hub = world.make_hub(life::new_session(world.now, &world.path));
+        world
+    }
+
+    /// The record of each life.
+    pub(crate) fn records(&self) -> Vec<String> {
+        self.records.iter().map(|record| record.lock().unwrap().clone()).collect()
     }
 
     pub(crate) fn run(&mut self) {

@@ -21,7 +21,7 @@ use super::permission::Gate;
 use super::updates::{Turn, Updates};
 use crate::bootstrap::{Ready, Workshop, image_limits};
 use crate::mode::pipe::seat::{fit_images, model, tell, why_no_prompt};
-use crate::{resources, run};
+use crate::{recording, resources, run};
 
 /// How long a session that is closed may take to end what it does.
 const CLOSE_LIMIT: Duration = Duration::from_secs(4);
@@ -71,7 +71,9 @@ impl Seat {
             running: HashMap::new(),
         };
         let clock = Clock::start();
-        let hub = Hub::new(boot, clock.now());
+        // Each session has a record of its own, a session that is opened again another one.
+        let record = workshop.args.record.as_ref().map(|file| free_name(&format!("{file}.{id}")));
+        let hub = recording::hub(boot, clock.now(), record.as_deref())?;
         let engine = Engine::new(hub, clock, handlers, Box::new(updates))
             .map_err(|e| format!("the session cannot begin: {e}"))?;
         // What is due at once (the header of an empty file) is written.
@@ -154,6 +156,13 @@ impl Seat {
         }
         let _ = self.engine.shutdown(CLOSE_LIMIT);
     }
+}
+
+/// The name, or the first one with a number behind it that no file has.
+fn free_name(name: &str) -> String {
+    let taken = |name: &String| std::path::Path::new(name).symlink_metadata().is_ok();
+    let numbered = (2..).map(|number: u32| format!("{name}.{number}"));
+    std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
 }
 
 fn command(name: &str, description: &str, hint: Option<&str>, w: &mut Writer) {

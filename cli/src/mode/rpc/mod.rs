@@ -42,6 +42,7 @@ use crate::mode::pipe::input;
 use crate::mode::pipe::patience::Patience;
 use crate::mode::pipe::seat;
 use crate::out::note;
+use crate::recording;
 use crate::run;
 use crate::settings_store;
 use crate::signals::Signals;
@@ -111,7 +112,13 @@ impl Rpc {
             secret: Box::new(move |op| Outcome::Secret(credentials.resolve(&op))),
             ..Handlers::default()
         };
-        let hub = Hub::new(boot, clock.now());
+        // The sessions beside the first one have their ids in the names of their records.
+        let named = |file: &String| match &orders {
+            Some(_) => format!("{file}.{}", boot.desk.session.id()),
+            None => file.clone(),
+        };
+        let record = workshop.args.record.as_ref().map(named);
+        let hub = recording::hub(boot, clock.now(), record.as_deref())?;
         let engine = Engine::new(hub, clock, handlers, Box::new(records.clone()))
             .map_err(|e| format!("the engine cannot begin: {e}"))?;
         // What is due at once (the header of an empty file) is written.

@@ -51,6 +51,19 @@ pub(super) fn finish_headers(set: &mut HeaderSet, key: Option<&str>, provider: &
     Ok(())
 }
 
+/// A token that proves nothing and is for the same account, for a record of what happened; `None` for one that names
+/// no account.
+pub(crate) fn token_without_secret(token: &str) -> Option<String> {
+    let mut w = json::Writer::new();
+    w.begin_object();
+    w.key("https://api.openai.com/auth");
+    w.begin_object();
+    w.field_str("chatgpt_account_id", &account(token)?);
+    w.end_object();
+    w.end_object();
+    Some(format!("***.{}.***", crate::text::base64::encode_url(w.into_string().as_bytes())))
+}
+
 /// The account that a token is for.
 fn account(token: &str) -> Option<String> {
     let mut parts = token.split('.');

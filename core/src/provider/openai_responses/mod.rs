@@ -3,7 +3,7 @@
 //! Items of the conversation instead of messages: a reply is a row of reasoning, message and call items, each with an
 //! id that must come back with it. What differs between the services is a [`Dialect`] or a flag of the model.
 
-mod codex;
+pub(crate) mod codex;
 mod compat;
 mod decode;
 mod encode;

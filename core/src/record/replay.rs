@@ -1,0 +1,252 @@
+//! A machine run again from a log. Nothing is done but to compare.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+
+use super::boot::{read_boot, read_env};
+use super::digest::{describe, digest};
+use super::log::FORMAT;
+use super::{command, reply};
+use crate::hub::{Hub, Output};
+use crate::ids::OpId;
+use crate::input::Input;
+use crate::json::{Value, parse};
+use crate::now::{Mono, Now, Wall};
+
+/// The first output that is not as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Line of the log, from 1.
+    pub line: u64,
+    /// Number of the output since the beginning, from 1.
+    pub output: u64,
+    /// What it is now; `None` = nothing came out.
+    pub now: Option<String>,
+    /// The digest that the log has; `None` = nothing came out then.
+    pub then: Option<String>,
+}
+
+impl core::fmt::Display for Difference {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "line {}, output {}: ", self.line, self.output)?;
+        match (&self.now, &self.then) {
+            (Some(now), Some(_)) => write!(f, "it was another one then; now it is: {now}"),
+            (Some(now), None) => write!(f, "there was none then; now there is: {now}"),
+            (None, _) => f.write_str("there is none now"),
+        }
+    }
+}
+
+/// What a line led to.
+#[derive(Debug)]
+pub enum Step {
+    /// These outputs came, as then.
+    Same(VecDeque<Output>),
+    /// Something is not as it was. Nothing can be said about what follows.
+    Different(Box<Difference>),
+}
+
+/// A machine under replay.
+pub struct Replay {
+    hub: Option<Hub>,
+    now: Now,
+    line: u64,
+    outputs: u64,
+    scratch: String,
+    /// Outputs of the last input are to come.
+    open: bool,
+}
+
+/// Whether a record is about the surroundings of tools: no input.
+fn is_env(record: &Value) -> bool {
+    record.get("in").is_none() && record.get("env").is_some()
+}
+
+impl Default for Replay {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Replay {
+    /// Before the first line.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            hub: None,
+            now: Now { mono: Mono(0), wall: Wall(0) },
+            line: 0,
+            outputs: 0,
+            scratch: String::new(),
+            open: false,
+        }
+    }
+
+    /// Goes on with a machine that was restored from the lines before.
+    #[must_use]
+    pub fn going_on(hub: Hub) -> Self {
+        Self { hub: Some(hub), ..Self::new() }
+    }
+
+    /// The machine as it stands; `None` before the first line.
+    #[must_use]
+    pub const fn hub(&self) -> Option<&Hub> {
+        self.hub.as_ref()
+    }
+
+    /// The machine, to go on with.
+    #[must_use]
+    pub fn into_hub(self) -> Option<Hub> {
+        self.hub
+    }
+
+    /// Lines that were read.
+    #[must_use]
+    pub const fn lines(&self) -> u64 {
+        self.line
+    }
+
+    /// Outputs that were the same.
+    #[must_use]
+    pub const fn outputs(&self) -> u64 {
+        self.outputs
+    }
+
+    /// Reads the next line. An input leads to nothing yet: what came of it is in the line after it.
+    ///
+    /// # Errors
+    /// What is wrong with the line.
+    pub fn line(&mut self, line: &str) -> Result<Step, String> {
+        self.line += 1;
+        let at = self.line;
+        self.read(line).map_err(|why| format!("line {at} of the log: {why}"))
+    }
+
+    fn read(&mut self, line: &str) -> Result<Step, String> {
+        let record = parse(line).map_err(|e| format!("it is not valid JSON: {e}"))?;
+        if let Some(digests) = record.get("out").and_then(Value::as_array) {
+            let more = record.get("more").and_then(Value::as_bool).unwrap_or_default();
+            self.open = false;
+            return self.compare(digests, more);
+        }
+        // The input before led to nothing; so it must now.
+        let mut step = Step::Same(VecDeque::new());
+        if !is_env(&record) && core::mem::take(&mut self.open) {
+            step = self.compare(&[], false)?;
+        }
+        if let Step::Different(_) = step {
+            return Ok(step);
+        }
+        self.open = self.input(&record)?;
+        Ok(step)
+    }
+
+    /// The log ends: nothing may be left that comes out of the machine.
+    ///
+    /// # Errors
+    /// When there was nothing in the log.
+    pub fn end(&mut self) -> Result<Step, String> {
+        match (self.hub.is_some(), core::mem::take(&mut self.open)) {
+            (false, _) => Err("the log is empty".to_string()),
+            (true, false) => Ok(Step::Same(VecDeque::new())),
+            // What came of the last input may not have been written any more.
+            (true, true) => {
+                let mut left = VecDeque::new();
+                if let Some(hub) = &mut self.hub {
+                    left.extend(core::iter::from_fn(|| hub.poll()));
+                }
+                Ok(Step::Same(left))
+            }
+        }
+    }
+
+    /// Gives a record to the machine; whether something may follow from it.
+    fn input(&mut self, record: &Value) -> Result<bool, String> {
+        if let Some(env) = record.get("env").filter(|_| is_env(record)) {
+            let env = read_env(env).ok_or("its surroundings of tools are incomplete")?;
+            self.started()?.set_env(Arc::new(env));
+            return Ok(self.open);
+        }
+        let number = |key: &str| record.get(key).and_then(Value::as_u64);
+        let mono = number("m").ok_or("it has no time")?;
+        let wall = record.get("w").and_then(Value::as_i64).ok_or("it has no time")?;
+        self.now = Now { mono: Mono(mono), wall: Wall(wall) };
+        let now = self.now;
+        if let Some(boot) = record.get("boot") {
+            let boot = read_boot(boot)?;
+            match &mut self.hub {
+                Some(hub) => hub.renew(boot, now),
+                None => {
+                    match number("tau") {
+                        Some(FORMAT) => {}
+                        Some(other) => return Err(format!("format {other} is not known to this version")),
+                        None => return Err("this is no log of tau".to_string()),
+                    }
+                    self.hub = Some(Hub::new(boot, now));
+                }
+            }
+            return Ok(true);
+        }
+        let kind = record.get("in").and_then(Value::as_str).ok_or("it names no input")?;
+        let hub = self.started()?;
+        if let Some(op) = number("op") {
+            let reply = reply::read(kind, record).ok_or_else(|| command::unknown(kind))?;
+            hub.handle(now, Input::Reply { op: OpId(op), reply });
+        } else if kind == "tick" {
+            hub.handle(now, Input::Tick);
+        } else {
+            let command = command::read(kind, record).ok_or_else(|| command::unknown(kind))?;
+            if record.get("beside").is_some() {
+                // Its refusal was told to whoever gave it.
+                let _ = hub.command(now, command);
+            } else {
+                hub.handle(now, Input::Command(command));
+            }
+        }
+        Ok(true)
+    }
+
+    fn started(&mut self) -> Result<&mut Hub, String> {
+        self.hub
+            .as_mut()
+            .ok_or_else(|| "the log does not begin with what the machine was made of".to_string())
+    }
+
+    /// Compares what comes out with the log. Unless `more` is said, nothing more may come.
+    fn compare(&mut self, digests: &[Value], more: bool) -> Result<Step, String> {
+        let hub = match &mut self.hub {
+            Some(hub) => hub,
+            None => return Err("outputs come before the first input".to_string()),
+        };
+        let mut same = VecDeque::new();
+        for then in digests {
+            let then = then.as_str().unwrap_or_default();
+            self.outputs += 1;
+            let different = |now: Option<&Output>| {
+                Step::Different(Box::new(Difference {
+                    line: self.line,
+                    output: self.outputs,
+                    now: now.map(describe),
+                    then: Some(then.to_string()),
+                }))
+            };
+            let Some(output) = hub.poll() else { return Ok(different(None)) };
+            if digest(&output, &mut self.scratch).to_string() != then {
+                return Ok(different(Some(&output)));
+            }
+            same.push_back(output);
+        }
+        if !more && let Some(output) = hub.poll() {
+            return Ok(Step::Different(Box::new(Difference {
+                line: self.line,
+                output: self.outputs + 1,
+                now: Some(describe(&output)),
+                then: None,
+            })));
+        }
+        Ok(Step::Same(same))
+    }
+}
