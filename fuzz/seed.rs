@@ -41,6 +41,8 @@ const SOURCES: &[Source] = &[
     ("partial_json", "providers/repair-json", |case| with_split(case["input"].as_str()?.into())),
     ("frontmatter", "tools/frontmatter", |case| Some(case["input"]["text"].as_str()?.into())),
     ("models_json", "config/models-json", |case| Some(case["input"]["content"].as_str()?.into())),
+    ("model_lists", "config/catalog-refresh", |case| list(&case["input"]["responses"][0]["body"])),
+    ("model_lists", "config/catalog-refresh", |case| stored_list(&case["input"]["stored"])),
     ("auth_file", "config/auth-file-validate", |case| Some(case["input"]["content"].as_str()?.into())),
     ("settings_jsonc", "config/jsonc", |case| Some(case["input"].as_str()?.into())),
     ("settings_jsonc", "config/settings-merge", |case| Some(case["input"]["global"].as_str()?.into())),
@@ -55,6 +57,21 @@ fn file(case: &Value) -> Option<Vec<u8>> {
     }
     let records = case["input"]["fileEntries"].as_array()?.iter();
     with_split(records.flat_map(|record| (tau_core::json::to_string(record) + "\n").into_bytes()).collect())
+}
+
+/// An answer of the remote catalogue.
+fn list(body: &Value) -> Option<Vec<u8>> {
+    if body.is_null() {
+        return None;
+    }
+    let text = body.as_str().map_or_else(|| tau_core::json::to_string(body), str::to_owned);
+    Some([vec![0], text.into_bytes()].concat())
+}
+
+/// A store with the list of one provider.
+fn stored_list(entry: &Value) -> Option<Vec<u8>> {
+    let text = entry.is_object().then(|| format!("{{\"groq\":{}}}", tau_core::json::to_string(entry)))?;
+    Some([vec![1], text.into_bytes()].concat())
 }
 
 /// A body that is no text.
