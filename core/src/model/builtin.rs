@@ -11,7 +11,7 @@
 //! | `limits.txt` | context window and output ceiling in tokens |
 //! | `costs.txt` | prices of input, output, cache reads and writes; then for each tier `\|`, its threshold and prices |
 //!
-//! In the last four the lines that are used most come first, so that a line is found by counting.
+//! In the last four the lines that are used most come first, so that their numbers are short.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -20,10 +20,55 @@ use crate::json::{Map, Value};
 
 const PROVIDERS: &str = include_str!("builtin/providers.tsv");
 const MODELS: &str = include_str!("builtin/models.tsv");
-const SHAPES: &str = include_str!("builtin/shapes.txt");
-const PARTS: &str = include_str!("builtin/parts.jsonl");
-const LIMITS: &str = include_str!("builtin/limits.txt");
-const COSTS: &str = include_str!("builtin/costs.txt");
+
+/// Lines that are found by their number.
+#[derive(Clone, Copy)]
+struct Table {
+    text: &'static str,
+    /// Where each line begins, and where the next would.
+    starts: &'static [u16],
+}
+
+macro_rules! table {
+    ($file:literal) => {{
+        const TEXT: &str = include_str!($file);
+        const STARTS: [u16; count(TEXT) + 1] = starts(TEXT);
+        Table { text: TEXT, starts: &STARTS }
+    }};
+}
+
+static SHAPES: Table = table!("builtin/shapes.txt");
+static PARTS: Table = table!("builtin/parts.jsonl");
+static LIMITS: Table = table!("builtin/limits.txt");
+static COSTS: Table = table!("builtin/costs.txt");
+
+/// Lines of a text; each ends in a line feed.
+const fn count(text: &str) -> usize {
+    let mut rest = text.as_bytes();
+    let mut lines = 0;
+    while let [byte, after @ ..] = rest {
+        if *byte == b'\n' {
+            lines += 1;
+        }
+        rest = after;
+    }
+    lines
+}
+
+#[allow(clippy::indexing_slicing, reason = "runs while this is compiled")]
+const fn starts<const N: usize>(text: &str) -> [u16; N] {
+    assert!(text.len() <= u16::MAX as usize);
+    let mut starts = [0; N];
+    let (mut rest, mut line) = (text.as_bytes(), 1);
+    while let [byte, after @ ..] = rest {
+        if *byte == b'\n' {
+            starts[line] = (text.len() - after.len()) as u16;
+            line += 1;
+        }
+        rest = after;
+    }
+    starts
+}
 
 const RATES: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
 
@@ -207,12 +252,10 @@ impl Codes {
 }
 
 /// The line with a number, counted from 0.
-fn nth(table: &'static str, number: &str) -> Option<&'static str> {
-    let mut rest = table;
-    for _ in 0..number.parse::<usize>().ok()? {
-        rest = rest.get(memchr::memchr(b'\n', rest.as_bytes())? + 1..)?;
-    }
-    rest.get(..memchr::memchr(b'\n', rest.as_bytes())?)
+fn nth(table: Table, number: &str) -> Option<&'static str> {
+    let number: usize = number.parse().ok()?;
+    let (start, end) = (table.starts.get(number)?, table.starts.get(number + 1)?);
+    table.text.get(usize::from(*start)..usize::from(*end))?.strip_suffix('\n')
 }
 
 fn costs(line: &str) -> Value {
@@ -283,8 +326,9 @@ mod tests {
     /// What the catalogue may add to the program.
     #[test]
     fn the_tables_are_small() {
-        let bytes: usize =
-            [PROVIDERS, MODELS, SHAPES, PARTS, LIMITS, COSTS].iter().map(|table| table.len()).sum();
-        assert!(bytes < 140_000, "{bytes}");
+        let tables = [SHAPES, PARTS, LIMITS, COSTS];
+        let lines: usize = tables.iter().map(|table| table.text.len() + 2 * table.starts.len()).sum();
+        let bytes = PROVIDERS.len() + MODELS.len() + lines;
+        assert!(bytes < 145_000, "{bytes}");
     }
 }
