@@ -22,7 +22,7 @@ use tau_core::settings::trust::Verdict;
 use tau_core::settings::{DEFAULT_TOOLS, Settings};
 use tau_core::skills::{Resources, Skill};
 use tau_core::tools::selection::{ToolFlags, active_tools};
-use tau_core::tools::shell_env::{SessionFacts, session_variables, unattended_defaults};
+use tau_core::tools::shell_env::{SessionFacts, blind, session_variables, unattended_defaults};
 use tau_core::tools::{BUILTIN_NAMES, BuiltinOptions, Tool, ToolEnv, builtins};
 use tau_io_std::sys::{clock, env, random};
 
@@ -546,7 +546,7 @@ fn tool_env(
     level: ThinkingLevel,
 ) -> ToolEnv {
     let shell = env::shell(settings.shell_path(place.home.as_deref()).as_deref());
-    let mut command_env = session_variables(Some(&facts(session, model, level)));
+    let mut command_env = session_variables(Some(&SessionFacts::of(session, model, level)));
     command_env.push(("PI_CODING_AGENT".into(), Some("true".into())));
     command_env.push(("AI_AGENT".into(), Some("tau".into())));
     command_env.extend(unattended_defaults(|name| env::var(name).is_some()));
@@ -561,31 +561,4 @@ fn tool_env(
         images: image_limits(settings),
         blind_model: blind(model),
     }
-}
-
-/// The same surroundings for another model or level.
-#[must_use]
-pub fn retuned(env: &ToolEnv, session: &Session, model: &Model, level: ThinkingLevel) -> ToolEnv {
-    let mut env = ToolEnv { blind_model: blind(model), ..env.clone() };
-    for (name, value) in session_variables(Some(&facts(session, model, level))) {
-        match env.command_env.iter_mut().find(|(own, _)| *own == name) {
-            Some(slot) => slot.1 = value,
-            None => env.command_env.push((name, value)),
-        }
-    }
-    env
-}
-
-fn facts(session: &Session, model: &Model, level: ThinkingLevel) -> SessionFacts {
-    SessionFacts {
-        id: Some(session.id().to_owned()),
-        file: session.path().map(str::to_owned),
-        provider: Some(model.provider.clone()),
-        model: Some(model.id.clone()),
-        thinking: Some(level.name().to_owned()),
-    }
-}
-
-fn blind(model: &Model) -> Option<String> {
-    (!model.image_input).then(|| model.id.clone())
 }

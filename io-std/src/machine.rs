@@ -2,10 +2,11 @@
 
 use tau_core::agent::{HookCall, HookReply};
 use tau_core::event::Event;
+use tau_core::fault::IoFault;
 use tau_core::hub::{Hub, Output};
 use tau_core::input::Input;
 use tau_core::now::{Mono, Now};
-use tau_core::op::{HostCall, Outcome, SecretOp};
+use tau_core::op::{AppendOp, Headers, HostCall, HttpRequest, Outcome, SecretOp};
 use tau_core::tools::ToolOutput;
 
 use crate::sys::CancelToken;
@@ -80,6 +81,23 @@ impl<M, F: FnMut(&Event, &M) -> SinkFlow + Send> EventSink<M> for F {
 /// Where an engine's events go.
 pub type Sink<M> = Box<dyn EventSink<M>>;
 
+/// A request, or the beginning of what came of it.
+#[derive(Clone, Copy, Debug)]
+pub enum Exchange<'a> {
+    /// It leaves. Its headers hold the key.
+    Request(&'a HttpRequest),
+    /// The head of the response came.
+    Response {
+        /// Status code.
+        status: u16,
+        /// Headers.
+        headers: &'a Headers,
+    },
+}
+
+/// Stores lines of a session.
+pub type Append = Box<dyn Fn(&AppendOp) -> Result<Outcome, IoFault> + Send + Sync>;
+
 /// Answers the ops that need the embedding program. Called on worker threads, without the lock.
 pub struct Handlers {
     /// Credentials of one request.
@@ -88,10 +106,15 @@ pub struct Handlers {
     pub host: Box<dyn Fn(HostCall, &mut dyn FnMut(ToolOutput), &CancelToken) -> Outcome + Send + Sync>,
     /// Questions about a run, for the hooks that are switched on. May take its time; it must look at the token.
     pub hook: Box<dyn Fn(HookCall, &CancelToken) -> HookReply + Send + Sync>,
+    /// Stores the lines of the session instead of a file, in order. Nothing else happens meanwhile: it must be quick
+    /// and must not call the driver.
+    pub append: Option<Append>,
+    /// Looks at every HTTP exchange of the agent.
+    pub exchange: Option<Box<dyn Fn(Exchange<'_>) + Send + Sync>>,
 }
 
 impl Default for Handlers {
-    /// Knows no credentials and no tools, and changes nothing.
+    /// Knows no credentials and no tools, changes nothing, stores in files.
     fn default() -> Self {
         Self {
             secret: Box::new(|op| {
@@ -101,6 +124,8 @@ impl Default for Handlers {
                 Outcome::Host(ToolOutput::error(format!("the tool {} has no implementation", call.tool)))
             }),
             hook: Box::new(|call, _| call.neutral()),
+            append: None,
+            exchange: None,
         }
     }
 }

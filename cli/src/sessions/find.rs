@@ -1,16 +1,15 @@
 //! Looking for sessions in folders. Nothing is read that the question does not need.
 
-use std::fs::{self, File, Metadata};
-use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::time::SystemTime;
 
-use rustix::fs::OFlags;
 use tau_core::now::Wall;
 use tau_core::path::{Style, normalize};
 use tau_core::session::Header;
 use tau_core::session::info::{InfoReader, find_header};
+pub(super) use tau_io_std::sys::session::open;
 
 const CHUNK: usize = 128 * 1024;
 
@@ -112,17 +111,6 @@ fn with_mtime(path: String) -> Option<(SystemTime, String)> {
 
 fn belongs(path: &str, cwd: &str) -> bool {
     header(path).is_some_and(|header| is_for(&header, cwd))
-}
-
-/// Opens a regular file for reading. What is none is refused without waiting for anybody (a pipe, a device).
-pub(super) fn open(path: &str) -> io::Result<(File, Metadata)> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
-    let meta = file.metadata()?;
-    if meta.is_file() {
-        return Ok((file, meta));
-    }
-    Err(io::Error::other(if meta.is_dir() { "is a folder" } else { "is not a regular file" }))
 }
 
 /// Directories are compared as they are spelled, dots and doubled separators aside.

@@ -5,7 +5,6 @@ mod find;
 mod fork;
 pub mod index;
 mod list;
-mod load;
 mod pick;
 pub mod rows;
 pub mod search;
@@ -13,8 +12,8 @@ mod strays;
 
 pub use find::Folder;
 pub use list::Found;
-pub use load::load;
 pub use strays::rehome;
+pub use tau_io_std::sys::session::load;
 
 use tau_core::entropy::Entropy;
 use tau_core::ids::{UuidV7, is_valid_session_id};

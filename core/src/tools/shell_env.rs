@@ -1,7 +1,12 @@
 //! Variables that tell commands about the session (spec 50 §5.1).
 
+use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::vec::Vec;
+
+use super::ToolEnv;
+use crate::model::{Model, ThinkingLevel};
+use crate::session::Session;
 
 /// Variables about the session.
 const SESSION: [&str; 5] =
@@ -20,6 +25,39 @@ pub struct SessionFacts {
     pub model: Option<String>,
     /// Thinking level.
     pub thinking: Option<String>,
+}
+
+impl SessionFacts {
+    /// Those of a session that runs with a model at a level.
+    #[must_use]
+    pub fn of(session: &Session, model: &Model, level: ThinkingLevel) -> Self {
+        Self {
+            id: Some(session.id().to_owned()),
+            file: session.path().map(str::to_owned),
+            provider: Some(model.provider.clone()),
+            model: Some(model.id.clone()),
+            thinking: Some(level.name().to_owned()),
+        }
+    }
+}
+
+/// What [`ToolEnv::blind_model`] is with a model.
+#[must_use]
+pub fn blind(model: &Model) -> Option<String> {
+    (!model.image_input).then(|| model.id.clone())
+}
+
+/// The same surroundings for another model or level.
+#[must_use]
+pub fn retuned(env: &ToolEnv, session: &Session, model: &Model, level: ThinkingLevel) -> ToolEnv {
+    let mut env = ToolEnv { blind_model: blind(model), ..env.clone() };
+    for (name, value) in session_variables(Some(&SessionFacts::of(session, model, level))) {
+        match env.command_env.iter_mut().find(|(own, _)| *own == name) {
+            Some(slot) => slot.1 = value,
+            None => env.command_env.push((name, value)),
+        }
+    }
+    env
 }
 
 /// Changes of the environment: inherited values are removed, known facts set. No facts (`None`, or the user

@@ -21,7 +21,7 @@ use tau_core::now::Now;
 use state::State;
 
 use crate::http::Client;
-pub use crate::machine::{EventSink, Handlers, Machine, Sink, SinkFlow};
+pub use crate::machine::{EventSink, Exchange, Handlers, Machine, Sink, SinkFlow};
 use crate::sys::clock::Clock;
 use crate::sys::wake::Wake;
 
@@ -67,9 +67,9 @@ impl<M: Machine> Engine<M> {
     ///
     /// # Errors
     /// When no descriptor is left.
-    pub fn new(machine: M, clock: Clock, handlers: Handlers, sink: Sink<M>) -> std::io::Result<Self> {
+    pub fn new(machine: M, clock: Clock, mut handlers: Handlers, sink: Sink<M>) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
-            state: Mutex::new(State::new(machine, sink)),
+            state: Mutex::new(State::new(machine, sink, handlers.append.take())),
             work: Condvar::new(),
             ended: Condvar::new(),
             wake: Arc::new(Wake::new()?),

@@ -9,7 +9,7 @@ use tau_core::input::{Command, Input, Reply};
 use tau_core::now::Mono;
 use tau_core::op::{FsOp, Op};
 
-use crate::machine::{Machine, Sink, SinkFlow};
+use crate::machine::{Append, Machine, Sink, SinkFlow};
 use crate::sys::clock::Clock;
 use crate::sys::{CancelToken, append};
 
@@ -23,6 +23,7 @@ pub(super) struct Job {
 pub(super) struct State<M: Machine> {
     pub(super) machine: M,
     sink: Sink<M>,
+    append: Append,
     /// Ops that end by themselves in no time; any worker runs them between other things.
     quick: VecDeque<Job>,
     /// Ops that may take long; a worker each.
@@ -43,10 +44,11 @@ pub(super) struct State<M: Machine> {
 }
 
 impl<M: Machine> State<M> {
-    pub(super) fn new(machine: M, sink: Sink<M>) -> Self {
+    pub(super) fn new(machine: M, sink: Sink<M>, append: Option<Append>) -> Self {
         Self {
             machine,
             sink,
+            append: append.unwrap_or_else(|| Box::new(append::append)),
             quick: VecDeque::new(),
             long: VecDeque::new(),
             open: BTreeMap::new(),
@@ -96,7 +98,7 @@ impl<M: Machine> State<M> {
         match output {
             // At once: the machine shows nothing more until the entry is written.
             Output::Start { op, what: Op::Append(append) } => {
-                let reply = match append::append(&append) {
+                let reply = match (self.append)(&append) {
                     Ok(outcome) => Reply::Done(outcome),
                     Err(fault) => Reply::Failed(fault),
                 };

@@ -10,7 +10,7 @@ use tau_core::op::{Op, Outcome};
 
 use super::Shared;
 use super::state::{Job, State};
-use crate::machine::Machine;
+use crate::machine::{Exchange, Machine};
 use crate::sys;
 
 /// Most threads; ops beyond wait for one to become free.
@@ -127,7 +127,19 @@ fn perform<M: Machine>(shared: &Arc<Shared<M>>, job: &Job) -> Result<Outcome, Io
     let mut partial = |reply: Reply| bring(shared, job, reply);
     job.cancel.check()?;
     match &job.what {
-        Op::Http(request) => shared.http.run(request, &mut partial, &job.cancel),
+        Op::Http(request) => {
+            let Some(observe) = &shared.handlers.exchange else {
+                return shared.http.run(request, &mut partial, &job.cancel);
+            };
+            observe(Exchange::Request(request));
+            let mut partial = |reply: Reply| {
+                if let Reply::Head { status, headers } = &reply {
+                    observe(Exchange::Response { status: *status, headers });
+                }
+                partial(reply);
+            };
+            shared.http.run(request, &mut partial, &job.cancel)
+        }
         Op::Secret(op) => Ok((shared.handlers.secret)(op.clone())),
         Op::Host(call) => {
             let mut update = |output| partial(Reply::Update(output));

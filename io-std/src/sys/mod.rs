@@ -17,6 +17,7 @@ pub mod process;
 pub mod proxy;
 pub mod random;
 pub mod search;
+pub mod session;
 pub mod tls;
 pub mod tree;
 pub mod update;

@@ -12,10 +12,11 @@ use tau_core::op::ImageLimits;
 use tau_core::provider::demo;
 use tau_core::settings::Settings;
 use tau_core::tools::image_rules;
+use tau_core::tools::shell_env::retuned;
 use tau_io_std::driver::Engine;
 use tau_io_std::sys::image;
 
-use crate::bootstrap::{Workshop, retuned};
+use crate::bootstrap::Workshop;
 use crate::choose::nothing_usable;
 use crate::config::Access;
 

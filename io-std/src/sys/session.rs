@@ -1,18 +1,31 @@
 //! Reading a session file: in chunks, and of old parts no more than where they are.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use rustix::fs::OFlags;
 use tau_core::entropy::Entropy;
-use tau_core::session::{Header, Session, migrate};
-use tau_core::session::{Loading, OpenError, Reader, Want};
-use tau_io_std::sys::{atomic, fault};
+use tau_core::session::{Header, Loading, OpenError, Reader, Session, Want, migrate};
 
-use super::find::open;
+use super::{atomic, fault};
 
 const CHUNK: usize = 128 * 1024;
+
+/// Opens a regular file for reading. What is none is refused without waiting for anybody (a pipe, a device).
+///
+/// # Errors
+/// That of the operating system, or what the path is instead.
+pub fn open(path: &str) -> io::Result<(File, Metadata)> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    let meta = file.metadata()?;
+    if meta.is_file() {
+        return Ok((file, meta));
+    }
+    Err(io::Error::other(if meta.is_dir() { "is a folder" } else { "is not a regular file" }))
+}
 
 /// Opens a file as a session. A missing or empty one becomes a new session at that path, whose header `begin`
 /// makes; one of an older version is brought to the current one first.
