@@ -204,7 +204,9 @@ pub fn prepare(
     let can_answer = stdin_is_terminal && !rpc && args.mode != Some(ModeArg::Json) && stderr().is_terminal();
     let base = at_session(base, opened.session.cwd(), &args, warnings)?.settle(can_answer, warnings)?;
     let mut access = Access::read(&base.place, &base.agent, args.api_key.clone(), warnings)?;
-    let chosen = match choose(&args, &access, &base.settings, &opened.session, warnings)? {
+    let chosen = choose(&args, &access, &base.settings, &opened.session, warnings);
+    warnings.extend(access.catalog.list_remarks().iter().map(ToString::to_string));
+    let chosen = match chosen? {
         Some(chosen) => chosen,
         None if rpc => Chosen::nothing(&base.place, args.offline),
         None => return Err(nothing_usable(&base.place, args.offline).into()),

@@ -6,13 +6,15 @@ use tau_core::auth::file::AuthFile;
 use tau_core::auth::resolve::{Call, Commands, Facts, Step, Stored, is_configured, resolve};
 use tau_core::model::Model;
 use tau_core::model::catalog::Catalog;
-use tau_core::model::remote::{self, STORE};
+use tau_core::model::lists::Lists;
+use tau_core::model::remote::STORE;
 use tau_core::settings::{ConfigFault, Scope, Settings, Source, load};
 use tau_io_std::sys::env;
 
 use crate::cloud::is_file;
 use crate::files::{read_present, read_text};
 use crate::settings_store;
+use crate::stored_lists::StoredLists;
 use crate::surroundings::{Listing, Surroundings};
 
 /// A settings file.
@@ -78,9 +80,9 @@ impl Access {
     ) -> Result<Self, String> {
         let path = place.agent_file("models.json");
         let text = if agent.has("models.json") { read_present(&path) } else { Ok(None) };
-        let stored = if agent.has(STORE) { stored_lists(place, warnings) } else { Vec::new() };
+        let lists = if agent.has(STORE) { stored_lists(place, warnings) } else { None };
         let catalog =
-            Catalog::load_over(stored, &path, text.as_ref().map(Option::as_deref).map_err(String::as_str));
+            Catalog::load_over(lists, &path, text.as_ref().map(Option::as_deref).map_err(String::as_str));
         warnings.extend(catalog.remarks().iter().map(ToString::to_string));
         let (whole, parts): (Vec<_>, Vec<_>) =
             catalog.faults().iter().partition(|fault| matches!(fault.at.as_str(), "" | "providers"));
@@ -164,14 +166,14 @@ impl Access {
 }
 
 /// Newer lists of models that were asked for once. They can be asked for again, so a broken file is only told.
-fn stored_lists(place: &Surroundings, warnings: &mut Vec<String>) -> Vec<(String, remote::Stored)> {
+fn stored_lists(place: &Surroundings, warnings: &mut Vec<String>) -> Option<Arc<dyn Lists>> {
     let path = place.agent_file(STORE);
     let text = read_present(&path).map(Option::unwrap_or_default);
-    match text.and_then(|text| if text.is_empty() { Ok(Vec::new()) } else { remote::read_store(&text) }) {
-        Ok(stored) => stored,
+    match text.and_then(|text| StoredLists::new(if text.is_empty() { "{}" } else { &text })) {
+        Ok(stored) => Some(Arc::new(stored)),
         Err(why) => {
             warnings.push(format!("{path}: {why}; the built-in models count. Move the file away"));
-            Vec::new()
+            None
         }
     }
 }

@@ -33,6 +33,7 @@ pub mod run;
 pub mod sessions;
 pub mod settings_store;
 pub mod signals;
+pub mod stored_lists;
 pub mod surroundings;
 pub mod table;
 pub mod trust;
@@ -224,8 +225,10 @@ fn list_models(args: &Args, wanted: &args::ListModels) -> ExitCode {
         if !unmatched.is_empty() {
             warnings.push(format!("models.json: modelOverrides of unknown models: {}", unmatched.join(", ")));
         }
+        let table = list_models::table(&access, wanted);
+        warnings.extend(access.catalog.list_remarks().iter().map(ToString::to_string));
         warnings.iter().for_each(|warning| out::note(warning));
-        Ok(list_models::table(&access, wanted))
+        Ok(table)
     };
     match table() {
         Ok(table) => answer(&table),

@@ -4,11 +4,14 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Map, Value, json};
+use tau_core::json::members;
 use tau_core::model::builtin;
 use tau_core::model::catalog::Catalog;
+use tau_core::model::lists::Read;
 use tau_core::model::remote::{self, SHIPPED_AT};
 
 const OVERRIDE: &str = r#"{"providers":{"openrouter":{"headers":{"X-A":"b"},"modelOverrides":{
@@ -49,11 +52,11 @@ fn all(c: &mut Criterion) {
     group.bench_function("names", |b| b.iter(|| black_box(&catalog).entries().len()));
     group.bench_function("facts", |b| b.iter(|| count(black_box(&catalog))));
     let text = store();
+    group.bench_function("store-divide", |b| b.iter(|| members(black_box(&text)).unwrap()));
     group.bench_function("store-read", |b| b.iter(|| remote::read_store(black_box(&text)).unwrap()));
-    let lists = remote::read_store(&text).unwrap();
-    let over = || Catalog::load_over(lists.clone(), "models.json", Ok(None));
-    let catalog = over();
-    assert!(catalog.remarks().is_empty());
+    let lists = Read::new(remote::read_store(&text).unwrap(), &|_| None);
+    let catalog = Catalog::load_over(Some(Arc::new(lists)), "models.json", Ok(None));
+    assert!(catalog.list_remarks().is_empty());
     group.bench_function("store-facts", |b| b.iter(|| count(black_box(&catalog))));
     println!("store: {} bytes", text.len());
     group.finish();

@@ -3,9 +3,13 @@
 
 #![no_main]
 
+use std::sync::Arc;
+
 use libfuzzer_sys::fuzz_target;
+use tau_core::json::members;
 use tau_core::model::builtin;
 use tau_core::model::catalog::Catalog;
+use tau_core::model::lists::Read;
 use tau_core::model::origin::Origins;
 use tau_core::model::remote::{self, SHIPPED_AT, Stored};
 use tau_core::now::Wall;
@@ -14,7 +18,8 @@ fuzz_target!(|data: &[u8]| {
     let Some((&seed, body)) = data.split_first() else { return };
     let lists = if seed % 2 == 0 { answer(body) } else { store(body) };
     let ids: Vec<String> = lists.iter().map(|(id, _)| id.clone()).collect();
-    let catalog = Catalog::load_over(lists, "models.json", Ok(None));
+    let lists = Read::new(lists, &|_| None);
+    let catalog = Catalog::load_over(Some(Arc::new(lists)), "models.json", Ok(None));
     for entry in catalog.entries().into_iter().filter(|entry| ids.iter().any(|id| id == entry.provider)) {
         let section = builtin::section(entry.provider).expect("only built-in providers have lists");
         let model = entry.model();
@@ -32,7 +37,10 @@ fn answer(body: &[u8]) -> Vec<(String, Stored)> {
 }
 
 fn store(body: &[u8]) -> Vec<(String, Stored)> {
-    let Ok(mut lists) = remote::read_store(&String::from_utf8_lossy(body)) else { return Vec::new() };
+    let text = String::from_utf8_lossy(body);
+    let divided = members(&text);
+    let Ok(mut lists) = remote::read_store(&text) else { return Vec::new() };
+    assert!(divided.is_ok_and(|divided| divided.len() >= lists.len()), "what is JSON can be divided");
     lists.iter_mut().for_each(|(_, stored)| stored.last_modified = Some(SHIPPED_AT + 1));
     lists
 }

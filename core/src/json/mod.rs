@@ -6,6 +6,7 @@
 
 mod coerce;
 mod format;
+mod members;
 mod number;
 mod parse;
 mod partial;
@@ -17,6 +18,7 @@ mod schema;
 mod tolerant;
 mod writer;
 
+pub use members::members;
 pub use number::{write_f64, write_number};
 pub use parse::{JsonError, parse};
 pub use partial::{ArgsError, PartialArgs, finish_text};

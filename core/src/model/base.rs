@@ -20,6 +20,8 @@ pub struct Base {
     newer: Vec<Record>,
     /// `newer` is all there is, not laid over the table.
     whole: bool,
+    /// What is odd about `newer`, for people.
+    pub(super) remark: Option<String>,
 }
 
 /// One model of a list, not made yet.
@@ -72,13 +74,17 @@ impl Base {
     pub fn of_section(section: Section, newer: Vec<Record>, whole: bool) -> Self {
         let base_url = Some(section.base_url).filter(|url| !url.is_empty()).map(ToString::to_string);
         let (name, whole) = (section.name.to_string(), whole && !newer.is_empty());
-        Self { name, base_url, section: Some(section), newer, whole }
+        Self { name, base_url, section: Some(section), newer, whole, remark: None }
     }
 
     /// Any provider.
     #[must_use]
     pub const fn of_records(name: String, base_url: Option<String>, models: Vec<Record>) -> Self {
-        Self { name, base_url, section: None, newer: models, whole: true }
+        Self { name, base_url, section: None, newer: models, whole: true, remark: None }
+    }
+
+    pub(super) fn with_remark(self, remark: Option<String>) -> Self {
+        Self { remark, ..self }
     }
 
     fn table(&self) -> Option<Section> {

@@ -1,6 +1,7 @@
 //! The models that can be named: built-in ones with `models.json` over them.
 
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::Model;
@@ -8,10 +9,9 @@ use super::base::{Base, Row};
 use super::builtin::{self, Facts, Line, Section};
 use super::compose::{ProviderConfig, compose};
 use super::config;
-use super::origin::Origins;
-use super::record::{self, Record};
-use super::remote::{SHIPPED_AT, STORE, Stored};
-use crate::json::Value;
+use super::lists::{self, Lists};
+use super::record;
+use super::remote::STORE;
 use crate::settings::ConfigFault;
 
 /// A remark names so many ids.
@@ -21,8 +21,8 @@ const MOST_NAMED: usize = 5;
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     configured: Vec<ProviderConfig>,
-    /// Built-in providers with a newer list of models.
-    renewed: Vec<(String, Base)>,
+    /// Newer lists of built-in providers.
+    lists: Option<Arc<dyn Lists>>,
     faults: Vec<ConfigFault>,
     remarks: Vec<ConfigFault>,
 }
@@ -51,14 +51,14 @@ impl Catalog {
     /// in [`Self::faults`]; everything that is right counts.
     #[must_use]
     pub fn load(path: &str, text: Result<Option<&str>, &str>) -> Self {
-        Self::load_over(Vec::new(), path, text)
+        Self::load_over(None, path, text)
     }
 
-    /// As [`Self::load`], over the lists of the remote catalogue that are stored. Models in them that would send
-    /// requests to places the provider is not known for do not count; [`Self::remarks`] tells which places.
+    /// As [`Self::load`], over lists that are stored. Models in them that would send requests to places the provider is
+    /// not known for do not count; [`Self::list_remarks`] tells which places.
     #[must_use]
-    pub fn load_over(stored: Vec<(String, Stored)>, path: &str, text: Result<Option<&str>, &str>) -> Self {
-        let mut catalog = Self::default();
+    pub fn load_over(lists: Option<Arc<dyn Lists>>, path: &str, text: Result<Option<&str>, &str>) -> Self {
+        let mut catalog = Self { lists, ..Self::default() };
         let entries = match text {
             Ok(text) => text.map(|text| config::read(path, text)).unwrap_or_default(),
             Err(why) => {
@@ -68,19 +68,12 @@ impl Catalog {
             }
         };
         catalog.faults = entries.faults;
-        for (id, stored) in stored {
-            let Some(section) = builtin::section(&id).filter(|_| stored.is_newer_than(SHIPPED_AT)) else {
-                continue;
-            };
-            let entry = entries.providers.iter().find(|(own, _)| *own == id).map(|(_, entry)| entry);
-            catalog.renew(section, stored.models, entry);
-        }
         for (id, entry) in &entries.providers {
-            let renewed = catalog.renewed.iter().position(|(own, _)| own == id);
-            let base = match renewed.map(|at| catalog.renewed.swap_remove(at).1) {
-                Some(base) => Some(base),
-                None => builtin::section(id).map(|section| Base::of_section(section, Vec::new(), false)),
-            };
+            let base = builtin::section(id).map(|section| {
+                let table = || Arc::new(Base::of_section(section, Vec::new(), false));
+                let url = Some(record::text(entry, "baseUrl"));
+                catalog.renewed(section, url).map_or_else(table, Arc::clone)
+            });
             match compose(id, base, entry) {
                 Ok(provider) => {
                     catalog.remark_repeated(path, &provider);
@@ -90,30 +83,6 @@ impl Catalog {
             }
         }
         catalog
-    }
-
-    /// A newer list of a provider. `entry` is what `models.json` says about it.
-    fn renew(&mut self, section: Section, mut models: Vec<Record>, entry: Option<&Record>) {
-        let configured = entry.map(|entry| record::text(entry, "baseUrl"));
-        let elsewhere = Origins::of(section, configured).keep(&mut models);
-        if !elsewhere.is_empty() {
-            let places = elsewhere.join(", ");
-            self.remarks.push(ConfigFault {
-                file: STORE.to_string(),
-                at: section.id.to_string(),
-                reason: alloc::format!(
-                    "models at {places} do not count, requests of this provider do not go there"
-                ),
-            });
-        }
-        for model in &mut models {
-            model.insert("provider".to_string(), Value::from(section.id));
-        }
-        if !models.is_empty() {
-            // What OpenRouter lists for a key is all that the key may use.
-            let whole = section.id == "openrouter";
-            self.renewed.push((section.id.to_string(), Base::of_section(section, models, whole)));
-        }
     }
 
     fn remark_repeated(&mut self, path: &str, provider: &ProviderConfig) {
@@ -130,7 +99,18 @@ impl Catalog {
         }
     }
 
-    /// What is odd, but usable: models of stored lists that are left out, ids that come twice.
+    /// What is odd about the stored lists that were read so far.
+    #[must_use]
+    pub fn list_remarks(&self) -> Vec<ConfigFault> {
+        let read = self.lists.as_ref().map(|lists| lists.all_read()).unwrap_or_default();
+        let remark = |(id, base): (&str, &Arc<Base>)| {
+            let reason = base.remark.clone()?;
+            Some(ConfigFault { file: STORE.to_string(), at: id.to_string(), reason })
+        };
+        read.into_iter().filter_map(remark).collect()
+    }
+
+    /// What is odd about `models.json`, but usable: ids that come twice.
     #[must_use]
     pub fn remarks(&self) -> &[ConfigFault] {
         &self.remarks
@@ -159,8 +139,9 @@ impl Catalog {
         self.configured.iter().find(|provider| provider.id == id)
     }
 
-    fn renewed(&self, id: &str) -> Option<&Base> {
-        self.renewed.iter().find(|(provider, _)| provider == id).map(|(_, base)| base)
+    /// A built-in provider with its newer list; `configured` is its address in `models.json`.
+    fn renewed(&self, section: Section, configured: Option<&str>) -> Option<&Arc<Base>> {
+        self.lists.as_ref()?.get(section.id, &|text| lists::read(section, configured, text))
     }
 
     /// Every chat model: built-in providers in their order, then new ones in the order of the file.
@@ -168,12 +149,12 @@ impl Catalog {
     pub fn entries(&self) -> Vec<Entry<'_>> {
         let mut entries = Vec::new();
         for section in builtin::sections() {
-            match (self.configured(section.id), self.renewed(section.id)) {
-                (Some(provider), _) => entries.extend(configured_entries(provider)),
-                (None, Some(base)) => {
-                    entries.extend(base.rows().into_iter().filter_map(|row| entry(section.id, row, None)));
-                }
-                (None, None) => entries.extend(section.lines().map(|line| Entry::of_table(section.id, line))),
+            if let Some(provider) = self.configured(section.id) {
+                entries.extend(configured_entries(provider));
+            } else if let Some(base) = self.renewed(section, None) {
+                entries.extend(base.rows().into_iter().filter_map(|row| entry(section.id, row, None)));
+            } else {
+                entries.extend(section.lines().map(|line| Entry::of_table(section.id, line)));
             }
         }
         entries.extend(self.new_ones().flat_map(configured_entries));
@@ -197,7 +178,7 @@ impl Catalog {
             return entry(&configured.id, configured.row(id)?, Some(configured));
         }
         let section = builtin::section(provider)?;
-        match self.renewed(provider) {
+        match self.renewed(section, None) {
             Some(base) => entry(section.id, base.row(id)?, None),
             None => section.line(id).map(|line| Entry::of_table(section.id, line)),
         }
@@ -278,6 +259,7 @@ impl Entry<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::remote::{SHIPPED_AT, Stored};
 
     #[test]
     fn built_in_models_are_found() {
@@ -318,6 +300,16 @@ mod tests {
 
     const NEWER: i64 = SHIPPED_AT + 1;
 
+    fn load_over(lists: Vec<(String, Stored)>, text: Option<&str>) -> Catalog {
+        let file = config::read("models.json", text.unwrap_or("{}"));
+        let url = |id: &str| {
+            let (_, entry) = file.providers.iter().find(|(own, _)| own == id)?;
+            Some(record::text(entry, "baseUrl").to_string())
+        };
+        let lists: Arc<dyn Lists> = Arc::new(lists::Read::new(lists, &url));
+        Catalog::load_over(Some(lists), "models.json", Ok(text))
+    }
+
     fn stored(models: &str) -> Stored {
         let list = crate::json::parse(models).unwrap();
         let models = list.as_array().unwrap().iter().filter_map(|model| model.as_object().cloned()).collect();
@@ -331,19 +323,26 @@ mod tests {
             {"id":"claude-6","name":"Claude 6","api":"anthropic-messages","baseUrl":"https://api.anthropic.com"},
             {"id":"claude-7","name":"Claude 7","api":"anthropic-messages","baseUrl":"http://proxy"}]"#;
         let lists = || [("anthropic".to_string(), stored(models))].to_vec();
-        let catalog = Catalog::load_over(lists(), "models.json", Ok(None));
+        let catalog = load_over(lists(), None);
         let url = |catalog: &Catalog, id: &str| catalog.find("anthropic", id).map(|model| model.base_url);
         assert_eq!(url(&catalog, "claude-opus-5-5").as_deref(), Some("https://api.anthropic.com"));
         assert_eq!(url(&catalog, "claude-6").as_deref(), Some("https://api.anthropic.com"));
         assert_eq!(url(&catalog, "claude-7"), None);
-        let [remark] = catalog.remarks() else { panic!("{:?}", catalog.remarks()) };
+        let remarks = catalog.list_remarks();
+        let [remark] = &*remarks else { panic!("{remarks:?}") };
         assert_eq!((remark.file.as_str(), remark.at.as_str()), ("models-store.json", "anthropic"));
         assert!(remark.reason.contains("https://evil.example, http://proxy"), "{remark}");
         assert!(catalog.entries().iter().all(|entry| !entry.model().base_url.contains("evil")));
 
+        // An entry that says too little leaves the provider as it is, with its newer list.
+        let text = r#"{"providers":{"anthropic":{}}}"#;
+        let catalog = load_over(lists(), Some(text));
+        assert_eq!(catalog.faults().len(), 1);
+        assert!(url(&catalog, "claude-6").is_some());
+
         // An address in models.json is the user's own word, and all models go there.
         let text = r#"{"providers":{"anthropic":{"baseUrl":"http://proxy"}}}"#;
-        let catalog = Catalog::load_over(lists(), "models.json", Ok(Some(text)));
+        let catalog = load_over(lists(), Some(text));
         assert_eq!(url(&catalog, "claude-7").as_deref(), Some("http://proxy"));
         assert_eq!(url(&catalog, "claude-6").as_deref(), Some("http://proxy"));
     }
@@ -361,7 +360,7 @@ mod tests {
             (Vec::new(), "openai/gpt-4o"),
             ([("openrouter".to_string(), stored(newer))].to_vec(), "later/model"),
         ] {
-            let catalog = Catalog::load_over(lists, "models.json", Ok(Some(text)));
+            let catalog = load_over(lists, Some(text));
             assert!(catalog.faults().is_empty(), "{:?}", catalog.faults());
             let entries = catalog.entries();
             let of_provider = || entries.iter().filter(|entry| entry.provider == "openrouter");

@@ -2,6 +2,7 @@
 //! with them is told; models of the built-in list are made when they are asked for.
 
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use hashbrown::{HashMap, HashSet};
@@ -30,7 +31,7 @@ pub struct ProviderConfig {
     /// Signs in at a Radius gateway.
     pub radius: bool,
     model_headers: Vec<(String, Vec<(String, String)>)>,
-    base: Base,
+    base: Arc<Base>,
     /// Address that models of the base get.
     forced_url: Option<String>,
     /// Flags that models of the base get.
@@ -53,7 +54,7 @@ impl core::fmt::Debug for ProviderConfig {
 ///
 /// # Errors
 /// When the entry says too little.
-pub fn compose(id: &str, base: Option<Base>, entry: &Record) -> Result<ProviderConfig, ComposeFault> {
+pub fn compose(id: &str, base: Option<Arc<Base>>, entry: &Record) -> Result<ProviderConfig, ComposeFault> {
     let text = |key: &str| entry.get(key).and_then(Value::as_str).map(ToString::to_string);
     let map = |key: &str| entry.get(key).and_then(Value::as_object).cloned();
     let radius = entry.contains_key("oauth");

@@ -6,6 +6,7 @@ pub mod catalog;
 mod collate;
 pub mod compose;
 pub mod config;
+pub mod lists;
 pub mod local;
 pub mod lookup;
 pub mod origin;

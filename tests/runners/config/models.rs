@@ -1,6 +1,7 @@
 //! `models.json`: shapes, composition.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tau_core::model::base::Base;
@@ -34,7 +35,7 @@ pub fn models_json(doc: &Value, case: &Value) -> Result<(), String> {
     };
     let mut providers = Map::new();
     for (id, entry) in &file.providers {
-        let over = (id == "base").then(|| base(doc));
+        let over = (id == "base").then(|| Arc::new(base(doc)));
         let composed = match compose(id, over, entry) {
             Ok(provider) => json!({
                 "name": provider.name,
