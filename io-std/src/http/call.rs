@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tau_core::fault::{FaultKind, IoFault};
-use tau_core::op::{HttpRequest, host_of};
+use tau_core::op::HttpRequest;
 
-use crate::sys::CancelToken;
+use crate::sys::{CancelToken, net};
 
 thread_local! {
     static CURRENT: RefCell<Option<Arc<Call>>> = const { RefCell::new(None) };
@@ -101,13 +100,12 @@ impl Call {
 
     /// The fault of a limit that ran out.
     pub(super) fn timed_out(&self) -> io::Error {
-        let host = host_of(&self.url);
-        let text = if self.in_body.load(Ordering::Relaxed) {
-            format!("{host}: the answer stopped; nothing arrived for {} s", seconds(self.idle_limit))
+        let fault = if self.in_body.load(Ordering::Relaxed) {
+            net::stopped(&self.url, self.idle_limit.unwrap_or_default())
         } else {
-            format!("{host}: no answer within {} s", seconds(self.head_limit))
+            net::no_answer(&self.url, self.head_limit.unwrap_or_default())
         };
-        io::Error::other(IoFault::new(FaultKind::TimedOut, text))
+        io::Error::other(fault)
     }
 
     pub(super) fn begin_body(&self) {
@@ -143,10 +141,6 @@ impl Call {
 /// Long limits in whole seconds, so that a socket need not be told a new one at each step.
 fn rounded(left: Duration) -> Duration {
     if left < Duration::from_secs(5) { left } else { Duration::from_secs(left.as_secs() + 1) }
-}
-
-fn seconds(limit: Option<Duration>) -> f64 {
-    limit.unwrap_or_default().as_secs_f64()
 }
 
 /// Ends the current call of the thread when dropped.

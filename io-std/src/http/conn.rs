@@ -9,6 +9,7 @@ use ureq::unversioned::transport::{Buffers, LazyBuffers, NextTimeout, Transport}
 use super::CHUNK_BYTES;
 use super::call::Call;
 use super::wire::Wire;
+use crate::sys::tunnel::Forward;
 
 pub(super) struct Conn {
     wire: Wire,
@@ -28,32 +29,6 @@ enum Exchanges {
     Between(bool),
     /// A request is being sent or answered; `true` = this is not the first one.
     Under(bool),
-}
-
-/// What a proxy for plain HTTP needs.
-#[derive(Debug)]
-pub(super) struct Forward {
-    /// Scheme and authority of the target.
-    pub(super) origin: String,
-    /// Value of `Proxy-Authorization`.
-    pub(super) authorization: Option<String>,
-}
-
-impl Forward {
-    /// The bytes with which a request begins, in the form for the proxy.
-    fn rewrite(&self, output: &[u8]) -> Option<Vec<u8>> {
-        let path = output.iter().position(|c| *c == b' ')? + 1;
-        let line = output.windows(2).position(|pair| pair == b"\r\n")? + 2;
-        let mut head = Vec::with_capacity(output.len() + self.origin.len() + 128);
-        head.extend_from_slice(output.get(..path)?);
-        head.extend_from_slice(self.origin.as_bytes());
-        head.extend_from_slice(output.get(path..line)?);
-        if let Some(value) = &self.authorization {
-            head.extend_from_slice(format!("proxy-authorization: {value}\r\n").as_bytes());
-        }
-        head.extend_from_slice(output.get(line..)?);
-        Some(head)
-    }
 }
 
 impl Conn {

@@ -1,7 +1,7 @@
 //! Making connections: names, addresses, proxies, TLS.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use tau_core::fault::{FaultKind, IoFault};
@@ -13,13 +13,11 @@ use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{ConnectionDetails, Connector, NextTimeout};
 
 use super::call::Call;
-use super::conn::{Conn, Forward};
+use super::conn::Conn;
 use super::wire::Wire;
-use crate::sys::proxy::{Proxy, Url, select};
-use crate::sys::{env, fault};
-
-/// Longest answer of a proxy to `CONNECT`.
-const PROXY_HEAD: usize = 16 << 10;
+use crate::sys::proxy::{Url, select};
+use crate::sys::tunnel::{Forward, Tunnel};
+use crate::sys::{env, net};
 
 /// Leaves names alone: whether the target's or the proxy's is looked up is known later.
 #[derive(Debug)]
@@ -45,15 +43,14 @@ impl Connector for Connect {
 }
 
 fn connect(call: &Call) -> io::Result<Conn> {
-    let failed = |kind, text: String| io::Error::other(IoFault::new(kind, text));
     let origin = host_of(&call.url);
     let Some(target) = Url::parse(&call.url) else {
-        return Err(failed(FaultKind::Invalid, format!("{origin}: this is not a valid URL")));
+        return Err(io::Error::other(net::invalid_url(&call.url)));
     };
     let tls = target.scheme == "https";
     let port = target.port.unwrap_or(if tls { 443 } else { 80 });
-    let proxy =
-        select(&call.url, call.proxy.as_deref(), &env::var).map_err(|e| failed(FaultKind::Proxy, e))?;
+    let proxy = select(&call.url, call.proxy.as_deref(), &env::var)
+        .map_err(|e| io::Error::other(IoFault::new(FaultKind::Proxy, e)))?;
     let Some(proxy) = proxy else {
         let wire = dial(call, &target.host, port, &origin, FaultKind::Connect)?;
         let wire = if tls { wire.encrypt(&target.host)? } else { wire };
@@ -67,7 +64,7 @@ fn connect(call: &Call) -> io::Result<Conn> {
         let authorization = proxy.authorization();
         return Ok(Conn::new(wire, false, Some(Forward { origin, authorization })));
     }
-    tunnel(&mut wire, &proxy, &target.host, port)?;
+    dig(&mut wire, Tunnel::new(&proxy, &target.host, port))?;
     Ok(Conn::new(wire.encrypt(&target.host)?, true, None))
 }
 
@@ -75,7 +72,9 @@ fn connect(call: &Call) -> io::Result<Conn> {
 fn dial(call: &Call, host: &str, port: u16, shown: &str, kind: FaultKind) -> io::Result<Wire> {
     // Neither a look-up nor a connect can be woken: a driver answers a cancel in our place.
     call.cancel.set_detachable(true);
-    let stream = resolve(host, port, shown, kind).and_then(|addresses| reach(call, &addresses, shown, kind));
+    let stream = net::resolve(host, port, shown, kind)
+        .map_err(io::Error::other)
+        .and_then(|addresses| reach(call, &addresses, shown, kind));
     call.cancel.set_detachable(false);
     call.check()?;
     let stream = stream?;
@@ -84,25 +83,6 @@ fn dial(call: &Call, host: &str, port: u16, shown: &str, kind: FaultKind) -> io:
     call.use_socket(wire.socket(), false);
     call.check()?;
     Ok(wire)
-}
-
-fn resolve(host: &str, port: u16, shown: &str, kind: FaultKind) -> io::Result<Vec<SocketAddr>> {
-    // The local host needs no look-up (RFC 6761).
-    if host == "localhost" || host.ends_with(".localhost") {
-        let local: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-        return Ok(local.map(|ip| SocketAddr::new(ip, port)).to_vec());
-    }
-    let kind = if kind == FaultKind::Connect { FaultKind::Dns } else { kind };
-    let unknown = |why: &str| {
-        io::Error::other(IoFault::new(kind, format!("{shown}: the host name could not be resolved{why}")))
-    };
-    match (host, port).to_socket_addrs() {
-        Ok(addresses) => {
-            let addresses: Vec<_> = addresses.collect();
-            if addresses.is_empty() { Err(unknown("")) } else { Ok(addresses) }
-        }
-        Err(e) => Err(unknown(&format!(" ({})", fault::text(&e)))),
-    }
 }
 
 fn reach(call: &Call, addresses: &[SocketAddr], shown: &str, kind: FaultKind) -> io::Result<TcpStream> {
@@ -121,54 +101,18 @@ fn reach(call: &Call, addresses: &[SocketAddr], shown: &str, kind: FaultKind) ->
         }
     }
     call.limit()?;
-    let why = last.map_or_else(|| "no address".to_owned(), |e| fault::text(&e));
-    Err(io::Error::other(IoFault::new(kind, format!("{shown}: could not connect ({why})"))))
+    Err(io::Error::other(net::unreachable(shown, kind, last.as_ref())))
 }
 
 /// Asks a proxy for a tunnel.
-fn tunnel(wire: &mut Wire, proxy: &Proxy, host: &str, port: u16) -> io::Result<()> {
-    let place = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-    let authorization =
-        proxy.authorization().map(|value| format!("Proxy-Authorization: {value}\r\n")).unwrap_or_default();
-    let head = format!("CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{authorization}\r\n");
-    wire.write_all(head.as_bytes())?;
+fn dig(wire: &mut Wire, mut tunnel: Tunnel<'_>) -> io::Result<()> {
+    wire.write_all(tunnel.request().as_bytes())?;
     wire.flush()?;
-    let refused =
-        |why: String| io::Error::other(IoFault::new(FaultKind::Proxy, format!("proxy {proxy}: {why}")));
-    let status = tunnel_status(wire).map_err(|e| match e.kind() {
-        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset => {
-            refused(format!("it closed the connection when asked for {place}"))
-        }
-        ErrorKind::InvalidData => refused("its answer is not HTTP".to_owned()),
-        _ => e,
-    })?;
-    match status {
-        200..=299 => Ok(()),
-        407 => Err(refused("it wants a user and password: http://user:password@host:port".to_owned())),
-        other => Err(refused(format!("it answered {other} when asked for {place}"))),
-    }
-}
-
-/// Reads the head of the answer to `CONNECT`. What follows it belongs to the tunnel, and nothing can follow before
-/// we have spoken.
-fn tunnel_status(wire: &mut Wire) -> io::Result<u16> {
-    let mut head = Vec::new();
     let mut piece = [0; 1024];
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        let n = wire.read(&mut piece)?;
-        if n == 0 {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        head.extend_from_slice(piece.get(..n).unwrap_or_default());
-        if head.len() > PROXY_HEAD {
-            return Err(ErrorKind::InvalidData.into());
+    loop {
+        let n = wire.read(&mut piece).map_err(|e| tunnel.broken(e))?;
+        if tunnel.arrived(piece.get(..n).unwrap_or_default()).map_err(io::Error::other)? {
+            return Ok(());
         }
     }
-    let line = head.split(|c| *c == b'\r').next().unwrap_or_default();
-    let status = std::str::from_utf8(line)
-        .ok()
-        .filter(|line| line.starts_with("HTTP/1."))
-        .and_then(|line| line.split(' ').nth(1))
-        .and_then(|status| status.parse().ok());
-    status.ok_or_else(|| ErrorKind::InvalidData.into())
 }

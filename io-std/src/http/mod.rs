@@ -7,7 +7,6 @@
 mod call;
 mod conn;
 mod connect;
-mod inflate;
 mod wire;
 
 use std::io::{self, ErrorKind, Read};
@@ -19,11 +18,10 @@ use tau_core::input::Reply;
 use tau_core::op::{HttpRequest, Outcome, Stream, host_of};
 use ureq::{Agent, Body, SendBody};
 
-use crate::sys::CancelToken;
-use crate::sys::fault;
+use crate::sys::inflate::{ACCEPTED, Coding, Inflate};
+use crate::sys::{CancelToken, net};
 use call::Call;
 use connect::{Connect, NoNames};
-use inflate::{ACCEPTED, Coding, Inflate};
 
 /// Largest piece of a body delivered at once.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -91,11 +89,7 @@ impl Client {
         let response = response.map_err(|e| explain(e, request))?;
         let (head, body) = response.into_parts();
         let coding = head.headers.get("content-encoding").map_or("", |value| value.to_str().unwrap_or("?"));
-        let coding = Coding::parse(coding).map_err(|name| {
-            let host = host_of(&request.url);
-            let text = format!("{host}: the answer is compressed in a way that was not asked for ({name})");
-            IoFault::new(FaultKind::Other, text)
-        })?;
+        let coding = Coding::parse(coding).map_err(|name| net::unknown_coding(&request.url, name))?;
         let headers = head.headers.iter().map(|(name, value)| {
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         });
@@ -208,46 +202,21 @@ fn gather(reader: &mut impl Read, buffer: &mut [u8], call: &Call) -> io::Result<
 
 /// A fault that names the host and no secret.
 fn explain(error: ureq::Error, request: &HttpRequest) -> IoFault {
-    let host = host_of(&request.url);
-    let fault = |kind, what: &str| IoFault::new(kind, format!("{host}: {what}"));
+    let url = &request.url;
+    let fault = |kind, what: &str| IoFault::new(kind, format!("{}: {what}", host_of(url)));
     match error {
-        ureq::Error::Io(e) => {
-            if let Some(inner) = e.get_ref().and_then(|inner| inner.downcast_ref::<IoFault>()) {
-                return inner.clone();
-            }
-            match e.kind() {
-                ErrorKind::UnexpectedEof
-                | ErrorKind::ConnectionReset
-                | ErrorKind::ConnectionAborted
-                | ErrorKind::BrokenPipe => {
-                    fault(FaultKind::Reset, "the connection was closed before the answer was complete")
-                }
-                ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                    fault(FaultKind::TimedOut, "nothing arrived in time")
-                }
-                _ => match e.downcast::<ureq::Error>() {
-                    Ok(ureq::Error::Io(e)) => fault(fault::kind(&e), &fault::text(&e)),
-                    Ok(inner) => explain(inner, request),
-                    Err(e) => fault(fault::kind(&e), &fault::text(&e)),
-                },
-            }
-        }
-        ureq::Error::Protocol(why) => {
-            fault(FaultKind::Other, &format!("the answer is not valid HTTP ({why})"))
-        }
-        ureq::Error::LargeResponseHeader(..) => {
-            fault(FaultKind::Other, "the head of the answer is too large")
-        }
-        ureq::Error::BadUri(_) => fault(FaultKind::Invalid, "this is not a valid URL"),
-        ureq::Error::Http(_) => {
-            fault(FaultKind::Invalid, "the URL or a header holds characters that HTTP does not allow")
-        }
+        ureq::Error::Io(e) => match e.downcast::<ureq::Error>() {
+            Ok(inner) => explain(inner, request),
+            Err(e) => net::broken(&e, url),
+        },
+        ureq::Error::Protocol(why) => net::not_http(url, &why.to_string()),
+        ureq::Error::LargeResponseHeader(..) => net::large_head(url),
+        ureq::Error::BadUri(_) => net::invalid_url(url),
+        ureq::Error::Http(_) => net::invalid_request(url),
         ureq::Error::Timeout(_) => fault(FaultKind::TimedOut, "nothing arrived in time"),
         ureq::Error::HostNotFound => fault(FaultKind::Dns, "the host name could not be resolved"),
         ureq::Error::ConnectionFailed => fault(FaultKind::Connect, "could not connect"),
-        ureq::Error::BodyStalled => {
-            fault(FaultKind::Reset, "the connection was closed before the answer was complete")
-        }
+        ureq::Error::BodyStalled => net::cut_short(url),
         other => fault(FaultKind::Other, &other.to_string()),
     }
 }

@@ -143,17 +143,26 @@ fn split_port(text: &str) -> (&str, Option<u16>) {
 }
 
 /// The parts of a URL that say where it leads.
-#[derive(Debug)]
-pub(crate) struct Url {
-    pub(crate) scheme: String,
+pub struct Url {
+    /// Lower case.
+    pub scheme: String,
     userinfo: Option<String>,
     /// Lower case, IPv6 without brackets.
-    pub(crate) host: String,
-    pub(crate) port: Option<u16>,
+    pub host: String,
+    /// Port, where it says one.
+    pub port: Option<u16>,
+}
+
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Url({}://{}:{:?})", self.scheme, self.host, self.port)
+    }
 }
 
 impl Url {
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    /// Reads a URL; `None` = it leads nowhere.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
         let authority = rest.split(['/', '?', '#']).next()?;
         let (userinfo, place) = match authority.rsplit_once('@') {

@@ -16,10 +16,19 @@ use tau_core::input::Reply;
 use tau_core::op::{ProcExit, ProcSpec, Stream};
 
 use super::CancelToken;
-use pump::{Limits, Pump};
-use spill::Spill;
+use pump::{Limits, pump_blocking};
 
 pub use group::kill_all;
+pub use pump::Pump;
+pub use spill::Spill;
+
+/// Starts the process of an op, both streams in one pipe, for a backend that waits in its own way.
+///
+/// # Errors
+/// As [`run`].
+pub fn start(spec: &ProcSpec) -> Result<Pump, IoFault> {
+    Pump::new(spawn::spawn(spec, spawn::Output::Merged)?, limits(spec, None))
+}
 
 /// Runs a process, hands its output over as it comes, and gives its end.
 ///
@@ -30,14 +39,14 @@ pub fn run(
     partial: &mut dyn FnMut(Reply),
     cancel: &CancelToken,
 ) -> Result<ProcExit, IoFault> {
-    let child = spawn::spawn(spec, spawn::Output::Merged)?;
-    let mut spill = spec.spill.as_ref().map(Spill::new);
-    let mut exit = Pump::new(child, limits(spec, None))?.run(cancel, &mut |stream, bytes| {
+    let pump = start(spec)?;
+    let mut spill = spec.spill.clone().map(Spill::new);
+    let mut exit = pump_blocking(pump, cancel, &mut |stream, bytes| {
         if let Some(spill) = &mut spill {
             spill.push(&bytes);
         }
         partial(Reply::Chunk { stream, bytes });
-    });
+    })?;
     exit.spill = spill.and_then(Spill::finish);
     Ok(exit)
 }
@@ -68,14 +77,15 @@ pub fn capture(
     let mut captured = Captured::default();
     let mut too_big = false;
     let deadline = timeout.map(|limit| Instant::now() + limit);
-    captured.exit = Pump::new(child, limits(spec, deadline))?.run(cancel, &mut |stream, bytes| {
+    let pump = Pump::new(child, limits(spec, deadline))?;
+    captured.exit = pump_blocking(pump, cancel, &mut |stream, bytes| {
         let to = if stream == Stream::Stderr { &mut captured.stderr } else { &mut captured.stdout };
         if to.len() + bytes.len() > limit {
             too_big = true;
         } else {
             to.extend_from_slice(&bytes);
         }
-    });
+    })?;
     cancel.check()?;
     if captured.exit.killed {
         return Err(IoFault::new(FaultKind::TimedOut, format!("{program}: did not end in time")));

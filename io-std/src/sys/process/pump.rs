@@ -1,6 +1,10 @@
 //! Reading a child's pipes until it and they end, or a limit says so.
+//!
+//! [`Pump`] decides; whoever drives it waits: `pump_blocking` with `poll`, an async backend with its reactor. A
+//! driver repeats, until [`Pump::ended`]: wait for [`Pump::gathering`], then for a pipe, the exit, a cancel or
+//! [`Pump::due`]; on a cancel [`Pump::kill`]; then [`Pump::read`] the pipes that are ready, then [`Pump::look`].
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::sync::Arc;
@@ -42,12 +46,12 @@ pub(super) struct Limits {
     pub(super) deadline: Option<Instant>,
 }
 
-pub(super) struct Pump {
-    wake: Arc<Wake>,
-    child: Child,
-    group: Group,
+/// A child under the contract, without the waiting. When it is dropped before its end, the group is killed.
+pub struct Pump {
+    /// Taken by [`finish`](Self::finish), with the group.
+    child: Option<(Child, Group)>,
     watch: Watch,
-    pipes: Vec<(Stream, OwnedFd)>,
+    pipes: Vec<(Stream, Arc<OwnedFd>)>,
     limits: Limits,
     exited: Option<Instant>,
     killed: Option<Instant>,
@@ -66,22 +70,62 @@ struct Ready {
     pipes: Vec<bool>,
 }
 
+/// Drives a pump on the calling thread.
+pub(super) fn pump_blocking(
+    mut pump: Pump,
+    cancel: &CancelToken,
+    out: &mut dyn FnMut(Stream, Vec<u8>),
+) -> Result<ProcExit, IoFault> {
+    let wake = Arc::new(Wake::new().map_err(|e| fault::of(&e, "cannot watch a child process"))?);
+    let waker = Arc::clone(&wake);
+    let hook = cancel.on_cancel(move || waker.wake());
+    while !pump.ended() {
+        if let Some(limit) = pump.gathering() {
+            wake.wait(Some(limit));
+        }
+        let ready = wait(&pump, &wake);
+        if ready.cancel {
+            pump.kill();
+        }
+        pump.read(|at| ready.pipes.get(at) == Some(&true), out);
+        pump.look(ready.exit);
+    }
+    drop(hook);
+    Ok(pump.finish())
+}
+
+fn wait(pump: &Pump, wake: &Wake) -> Ready {
+    let limit = pump.due().map(|at| at.saturating_duration_since(Instant::now()));
+    let mut fds: Vec<PollFd<'_>> = pump.pipes.iter().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)).collect();
+    let cancellable = pump.killed.is_none();
+    if cancellable {
+        fds.push(PollFd::new(wake, PollFlags::IN));
+    }
+    if let Some(fd) = pump.exit_fd() {
+        fds.push(PollFd::new(fd, PollFlags::IN));
+    }
+    // An interrupted wait is looked at like a timeout.
+    let _ = poll(&mut fds, limit.map(timespec).as_ref());
+    let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
+    let pipes = ready.by_ref().take(pump.pipes.len()).collect();
+    let cancel = cancellable && ready.next() == Some(true);
+    Ready { cancel, exit: ready.next() == Some(true), pipes }
+}
+
 impl Pump {
     pub(super) fn new(started: Started, limits: Limits) -> Result<Self, IoFault> {
         let Started { mut child, pipes } = started;
         let pid = Pid::from_child(&child);
         let group = Group::enter(pid);
-        let (wake, watch) = Wake::new().and_then(|wake| Ok((wake, Watch::new(pid)?))).map_err(|e| {
+        let watch = Watch::new(pid).map_err(|e| {
             group.kill();
             let _ = child.wait();
             fault::of(&e, "cannot watch a child process")
         })?;
         Ok(Self {
-            wake: Arc::new(wake),
-            child,
-            group,
+            child: Some((child, group)),
             watch,
-            pipes,
+            pipes: pipes.into_iter().map(|(stream, fd)| (stream, Arc::new(fd))).collect(),
             limits,
             exited: None,
             killed: None,
@@ -92,37 +136,47 @@ impl Pump {
         })
     }
 
-    pub(super) fn run(mut self, cancel: &CancelToken, out: &mut dyn FnMut(Stream, Vec<u8>)) -> ProcExit {
-        let wake = Arc::clone(&self.wake);
-        let hook = cancel.on_cancel(move || wake.wake());
-        while !self.ended() {
-            self.gather();
-            let ready = self.wait();
-            if (ready.cancel || self.limits.deadline.is_some_and(|at| at <= Instant::now()))
-                && self.killed.is_none()
-            {
-                self.kill();
-            }
-            self.read(&ready.pipes, out);
-            if ready.exit && self.exited.is_none() {
-                self.exited = Some(Instant::now());
-                self.last_data = Instant::now();
-            }
+    /// The pipes that are still open.
+    #[must_use]
+    pub fn pipes(&self) -> &[(Stream, Arc<OwnedFd>)] {
+        &self.pipes
+    }
+
+    /// What becomes readable when the child exits; `None` = it has exited, or the system has no such thing.
+    #[must_use]
+    pub const fn exit_fd(&self) -> Option<&Arc<OwnedFd>> {
+        if self.exited.is_none() { self.watch.fd() } else { None }
+    }
+
+    /// Whether a cancel can still change anything.
+    #[must_use]
+    pub const fn is_killed(&self) -> bool {
+        self.killed.is_some()
+    }
+
+    /// Kills the group. Harmless when repeated.
+    pub fn kill(&mut self) {
+        if self.killed.is_none() {
+            self.exit.exited_before_cancel = self.exited.is_some();
+            self.exit.killed = true;
+            self.killed = Some(Instant::now());
+            self.kill_group();
         }
-        drop(hook);
-        self.finish()
     }
 
-    fn kill(&mut self) {
-        self.exit.exited_before_cancel = self.exited.is_some();
-        self.exit.killed = true;
-        self.killed = Some(Instant::now());
-        self.group.kill();
+    fn kill_group(&self) {
+        if let Some((_, group)) = &self.child {
+            group.kill();
+        }
     }
 
-    /// Whether nothing more is to be waited for.
-    fn ended(&mut self) -> bool {
+    /// Whether nothing more is to be waited for. Kills what is left of the group where a limit says so.
+    #[must_use]
+    pub fn ended(&mut self) -> bool {
         let now = Instant::now();
+        if self.limits.deadline.is_some_and(|at| at <= now) {
+            self.kill();
+        }
         if let Some(killed) = self.killed {
             let gone = self.exited.is_some() && (self.pipes.is_empty() || now >= killed + AFTER_KILL);
             return gone || now >= killed + DYING;
@@ -134,13 +188,15 @@ impl Pump {
         let over = now >= exited + self.limits.most;
         if over {
             self.exit.leftovers_killed = true;
-            self.group.kill();
+            self.kill_group();
         }
         over
     }
 
-    fn next_deadline(&self) -> Option<Instant> {
-        match (self.killed, self.exited) {
+    /// When to look again although nothing has happened.
+    #[must_use]
+    pub fn due(&self) -> Option<Instant> {
+        let due = match (self.killed, self.exited) {
             (Some(killed), Some(_)) => Some(killed + AFTER_KILL),
             (Some(killed), None) => Some(killed + DYING),
             (None, Some(exited)) => {
@@ -148,44 +204,25 @@ impl Pump {
                 Some(self.limits.deadline.map_or(quiet, |at| at.min(quiet)))
             }
             (None, None) => self.limits.deadline,
-        }
+        };
+        self.watch.slice(due, self.exited.is_some())
     }
 
-    /// Lets a flood gather in the pipe while it comes in small pieces. A cancel ends this.
-    fn gather(&self) {
+    /// How long to let a flood gather in the pipe while it comes in small pieces. A cancel ends this.
+    #[must_use]
+    pub fn gathering(&self) -> Option<Duration> {
         let is_flood = self.total > FLOOD_BYTES && (1..READ_BYTES / 2).contains(&self.round);
-        if is_flood && self.exited.is_none() && self.killed.is_none() {
-            self.wake.wait(Some(GATHER));
-        }
+        (is_flood && self.exited.is_none() && self.killed.is_none()).then_some(GATHER)
     }
 
-    fn wait(&self) -> Ready {
-        let limit = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
-        let limit = self.watch.slice(limit, self.exited.is_some());
-        let mut fds: Vec<PollFd<'_>> =
-            self.pipes.iter().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)).collect();
-        let cancellable = self.killed.is_none();
-        if cancellable {
-            fds.push(PollFd::new(&*self.wake, PollFlags::IN));
-        }
-        if let Some(fd) = self.watch.fd().filter(|_| self.exited.is_none()) {
-            fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        }
-        // An interrupted wait is looked at like a timeout.
-        let _ = poll(&mut fds, limit.map(timespec).as_ref());
-        let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
-        let pipes = ready.by_ref().take(self.pipes.len()).collect();
-        let cancel = cancellable && ready.next() == Some(true);
-        let exit = self.watch.exited(ready.next());
-        Ready { cancel, exit, pipes }
-    }
-
-    fn read(&mut self, ready: &[bool], out: &mut dyn FnMut(Stream, Vec<u8>)) {
+    /// Reads once from each pipe that is ready; `ready` gets its place in [`pipes`](Self::pipes).
+    pub fn read(&mut self, ready: impl Fn(usize) -> bool, out: &mut dyn FnMut(Stream, Vec<u8>)) {
         let last_data = &mut self.last_data;
         let mut round = 0;
-        let mut ready = ready.iter();
+        let mut at = 0;
         self.pipes.retain(|(stream, fd)| {
-            if ready.next() != Some(&true) {
+            at += 1;
+            if !ready(at - 1) {
                 return true;
             }
             let mut bytes = Vec::with_capacity(READ_BYTES);
@@ -205,11 +242,21 @@ impl Pump {
         self.total += round as u64;
     }
 
+    /// Looks whether the child has exited; `ready` = [`exit_fd`](Self::exit_fd) was readable.
+    pub fn look(&mut self, ready: bool) {
+        if self.exited.is_none() && self.watch.exited(ready) {
+            self.exited = Some(Instant::now());
+            self.last_data = Instant::now();
+        }
+    }
+
     /// Leaves the table of groups, then reaps: in this order the number of the group cannot belong to others.
-    fn finish(self) -> ProcExit {
-        let Self { mut child, group, exited, mut exit, .. } = self;
+    #[must_use]
+    pub fn finish(mut self) -> ProcExit {
+        let mut exit = std::mem::take(&mut self.exit);
+        let Some((mut child, group)) = self.child.take() else { return exit };
         drop(group);
-        if exited.is_none() {
+        if self.exited.is_none() {
             // It hangs in the kernel and dies when that lets go of it.
             thread::spawn(move || child.wait());
             return exit;
@@ -220,30 +267,41 @@ impl Pump {
     }
 }
 
+impl Drop for Pump {
+    fn drop(&mut self) {
+        if let Some((mut child, group)) = self.child.take() {
+            group.kill();
+            drop(group);
+            thread::spawn(move || child.wait());
+        }
+    }
+}
+
 fn code(status: ExitStatus, killed_by_us: bool) -> Option<i32> {
     status.code().or_else(|| status.signal().filter(|_| !killed_by_us).map(|signal| 128 + signal))
 }
 
 /// Tells when the child has exited, without reaping it.
 #[cfg(target_os = "linux")]
-struct Watch(OwnedFd);
+struct Watch(Arc<OwnedFd>);
 
 #[cfg(target_os = "linux")]
 impl Watch {
     fn new(pid: Pid) -> std::io::Result<Self> {
-        Ok(Self(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?))
+        let fd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?;
+        Ok(Self(Arc::new(fd)))
     }
 
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.0.as_fd())
+    const fn fd(&self) -> Option<&Arc<OwnedFd>> {
+        Some(&self.0)
     }
 
-    const fn slice(&self, limit: Option<Duration>, _: bool) -> Option<Duration> {
-        limit
+    const fn slice(&self, due: Option<Instant>, _: bool) -> Option<Instant> {
+        due
     }
 
-    fn exited(&self, ready: Option<bool>) -> bool {
-        ready == Some(true)
+    const fn exited(&self, ready: bool) -> bool {
+        ready
     }
 }
 
@@ -257,16 +315,16 @@ impl Watch {
         Ok(Self(pid))
     }
 
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
+    const fn fd(&self) -> Option<&Arc<OwnedFd>> {
         None
     }
 
-    fn slice(&self, limit: Option<Duration>, exited: bool) -> Option<Duration> {
-        let slice = Duration::from_millis(20);
-        if exited { limit } else { Some(limit.map_or(slice, |limit| limit.min(slice))) }
+    fn slice(&self, due: Option<Instant>, exited: bool) -> Option<Instant> {
+        let slice = Instant::now() + Duration::from_millis(20);
+        if exited { due } else { Some(due.map_or(slice, |due| due.min(slice))) }
     }
 
-    fn exited(&self, _: Option<bool>) -> bool {
+    fn exited(&self, _: bool) -> bool {
         use rustix::process::{WaitId, WaitIdOptions, waitid};
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         !matches!(waitid(WaitId::Pid(self.0), options), Ok(None))

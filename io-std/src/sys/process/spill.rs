@@ -9,9 +9,10 @@ use tau_core::op::SpillSpec;
 
 use crate::sys::{fs::private_dir, random};
 
+/// Takes the output of a process, and keeps it in a file once there is a lot.
 #[derive(Debug)]
-pub(super) struct Spill<'a> {
-    spec: &'a SpillSpec,
+pub struct Spill {
+    spec: SpillSpec,
     state: State,
 }
 
@@ -25,12 +26,21 @@ enum State {
     Failed,
 }
 
-impl<'a> Spill<'a> {
-    pub(super) const fn new(spec: &'a SpillSpec) -> Self {
+impl Spill {
+    /// Nothing has come yet.
+    #[must_use]
+    pub const fn new(spec: SpillSpec) -> Self {
         Self { spec, state: State::Held { bytes: Vec::new(), decoded: 0, lines: 0 } }
     }
 
-    pub(super) fn push(&mut self, chunk: &[u8]) {
+    /// Whether the next output is written to a file, which may take its time.
+    #[must_use]
+    pub const fn is_filed(&self) -> bool {
+        matches!(self.state, State::Filed(..))
+    }
+
+    /// Takes a piece of the output.
+    pub fn push(&mut self, chunk: &[u8]) {
         match &mut self.state {
             State::Held { bytes, decoded, lines } => {
                 bytes.extend_from_slice(chunk);
@@ -39,7 +49,7 @@ impl<'a> Spill<'a> {
                 let open_line = u64::from(bytes.last().is_some_and(|last| *last != b'\n'));
                 if *decoded > self.spec.over_bytes || *lines + open_line > self.spec.over_lines {
                     let bytes = std::mem::take(bytes);
-                    self.state = create(self.spec, &bytes).unwrap_or(State::Failed);
+                    self.state = create(&self.spec, &bytes).unwrap_or(State::Failed);
                 }
             }
             State::Filed(file, path) => {
@@ -53,7 +63,8 @@ impl<'a> Spill<'a> {
     }
 
     /// The path of the file, when there is one.
-    pub(super) fn finish(self) -> Option<String> {
+    #[must_use]
+    pub fn finish(self) -> Option<String> {
         if let State::Filed(_, path) = self.state { Some(path) } else { None }
     }
 }

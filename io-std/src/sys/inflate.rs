@@ -9,7 +9,7 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 use tau_core::fault::{FaultKind, IoFault};
 
 /// What we ask for.
-pub(super) const ACCEPTED: &str = "gzip, deflate";
+pub const ACCEPTED: &str = "gzip, deflate";
 
 /// Bytes read at once.
 const INPUT: usize = 32 << 10;
@@ -22,7 +22,8 @@ const MOST_GROWTH: u64 = 100;
 
 /// How a body is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Coding {
+pub enum Coding {
+    /// RFC 1952.
     Gzip,
     /// In its envelope, or bare as some servers send it.
     Deflate,
@@ -33,7 +34,7 @@ impl Coding {
     ///
     /// # Errors
     /// The name of a coding that was not asked for.
-    pub(super) fn parse(value: &str) -> Result<Option<Self>, &str> {
+    pub fn parse(value: &str) -> Result<Option<Self>, &str> {
         let mut names = value.split(',').map(str::trim).filter(|name| !name.eq_ignore_ascii_case("identity"));
         match names.find(|name| !name.is_empty()) {
             None => Ok(None),
@@ -48,7 +49,7 @@ impl Coding {
 }
 
 /// A decoded body.
-pub(super) struct Inflate<R> {
+pub struct Inflate<R> {
     inner: R,
     coding: Coding,
     /// For faults.
@@ -73,7 +74,8 @@ enum Stage {
 }
 
 impl<R: Read> Inflate<R> {
-    pub(super) fn new(inner: R, coding: Coding, host: String) -> Self {
+    /// Decodes what `inner` reads; `host` is for faults.
+    pub fn new(inner: R, coding: Coding, host: String) -> Self {
         Self {
             inner,
             coding,
@@ -85,6 +87,16 @@ impl<R: Read> Inflate<R> {
             arrived: 0,
             given: 0,
         }
+    }
+
+    /// What it reads from. A source that says `WouldBlock` is asked again at the next read; nothing is lost.
+    pub const fn inner(&mut self) -> &mut R {
+        &mut self.inner
+    }
+
+    /// Gives it back.
+    pub fn into_inner(self) -> R {
+        self.inner
     }
 
     fn fault(&self, kind: FaultKind, what: &str) -> io::Error {
