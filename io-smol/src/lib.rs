@@ -1,14 +1,18 @@
-//! Async backend of Tau on smol.
+//! Async backend of Tau on smol: everything `tau-io-std` does, for any number of agents on one thread.
 //!
-//! State of this backend: files, appends, name and content search, images, timers, credentials and host tools work,
-//! through the blocking functions of `tau-io-std` on smol's pool for blocking work. HTTP and processes are **not yet
-//! in this backend**: their ops fail with a fault that says so. A cancel reaches searches and reads of large files;
-//! every op answers exactly once.
+//! [`drive`] makes a machine a future; [`engine::Engine`] puts that on a thread behind the face of the blocking engine.
+//! Requests and processes are futures inside it; files, search, credentials,
+//! hooks and host tools run on smol's pool for blocking work, through the functions of `tau-io-std`. A cancel reaches
+//! every op, and every op answers exactly once.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod driver;
+pub mod engine;
+pub mod http;
+mod process;
 
+pub use driver::replies::Replies;
 pub use driver::{Control, drive};
 pub use smol::block_on;
-pub use tau_io_std::machine::{Handlers, Machine, SinkFlow};
+pub use tau_io_std::machine::{EventSink, Handlers, Machine, SinkFlow};

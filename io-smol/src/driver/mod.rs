@@ -1,157 +1,317 @@
 //! The loop around a machine, as one future.
+//!
+//! Whoever has an input locks the driver's state, hands the input to the machine, and carries out what the machine
+//! then says; ops become futures **inside** the future of the driver. So nothing of an agent outlives its driver, one
+//! thread drives as many agents as there are futures on it, and any executor will do. Ops that block run on smol's
+//! pool for blocking work.
+//!
+//! What arrives waits in a queue of [`replies::WAITING`] places: a machine (or a sink) that is slow slows the socket
+//! or the pipe down. After a few inputs in a row the future lets others run.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+mod ops;
+pub(crate) mod replies;
+mod state;
+
+use std::pin::pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use smol::Timer;
-use smol::channel::{Receiver, Sender, unbounded};
-use tau_core::agent::HookCall;
-use tau_core::event::Event;
-use tau_core::fault::{FaultKind, IoFault};
-use tau_core::hub::Output;
+use smol::channel::{Sender, bounded};
+use smol::future::{poll_fn, yield_now};
+use smol::stream::Stream;
 use tau_core::ids::OpId;
 use tau_core::input::{Command, Input, Reply};
-use tau_core::op::{Op, Outcome};
-use tau_io_std::machine::{Handlers, Machine, SinkFlow};
+use tau_core::now::{Mono, Now};
+use tau_io_std::machine::{EventSink, Handlers, Machine, Sink};
 use tau_io_std::sys::clock::Clock;
-use tau_io_std::sys::{self, CancelToken};
+use tau_io_std::sys::wake::Wake;
 
-enum Message {
-    Input(Input),
-    Stop,
+use crate::http::Client;
+use ops::{Ops, begin};
+use replies::WAITING;
+use state::State;
+
+/// Inputs in a row before other tasks of the thread get their turn.
+const IN_A_ROW: u32 = 32;
+
+/// What all parts of a driver share.
+pub(crate) struct Shared<M: Machine> {
+    state: Mutex<State<M>>,
+    /// Signalled at the last reply after a stop.
+    ended: Condvar,
+    /// Wakes the thread that waits for the machine, where there is one.
+    wake: Option<Arc<Wake>>,
+    clock: Clock,
+    handlers: Handlers,
+    http: Arc<Client>,
+}
+
+impl<M: Machine> Shared<M> {
+    pub(crate) fn new(
+        machine: M,
+        clock: Clock,
+        handlers: Handlers,
+        http: Arc<Client>,
+        sink: Sink<M>,
+        wake: Option<Arc<Wake>>,
+    ) -> Arc<Self> {
+        let state = Mutex::new(State::new(machine, sink));
+        Arc::new(Self { state, ended: Condvar::new(), wake, clock, handlers, http })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<M>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets go of the lock, then wakes whom the change concerns.
+    fn unlock(&self, mut state: MutexGuard<'_, State<M>>) {
+        let wake = state.take_wake();
+        let task = state.task.take();
+        drop(state);
+        if let Some(task) = task {
+            task.wake();
+        }
+        if let Some(waiting) = self.wake.as_ref().filter(|_| wake) {
+            waiting.wake();
+        }
+    }
+
+    /// Hands an input to the machine on the calling thread.
+    pub(crate) fn feed(&self, input: Input) {
+        let mut state = self.lock();
+        state.feed(&self.clock, input);
+        self.unlock(state);
+    }
+
+    /// As [`feed`](Self::feed), but gives up when the lock cannot be had in time.
+    pub(crate) fn feed_within(&self, input: Input, limit: Duration) -> bool {
+        let give_up = Instant::now() + limit;
+        loop {
+            let mut state = match self.state.try_lock() {
+                Ok(state) => state,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) if Instant::now() >= give_up => return false,
+                Err(TryLockError::WouldBlock) => {
+                    thread::sleep(Duration::from_millis(2));
+                    continue;
+                }
+            };
+            state.feed(&self.clock, input);
+            self.unlock(state);
+            return true;
+        }
+    }
+
+    /// Leaves an input for the task.
+    fn post(&self, input: Input) {
+        let mut state = self.lock();
+        if !state.is_stopped() {
+            state.inputs.push_back(input);
+        }
+        self.unlock(state);
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        self.clock.now()
+    }
+
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&M) -> T) -> T {
+        look(&self.lock().machine)
+    }
+
+    pub(crate) fn with_mut<T>(&self, change: impl FnOnce(&mut M) -> T) -> T {
+        let mut state = self.lock();
+        let result = change(&mut state.machine);
+        state.drain(&self.clock);
+        self.unlock(state);
+        result
+    }
+
+    /// The thread that owns the driver is about to wait, unless `done` holds (then `true`).
+    pub(crate) fn waits(&self, done: impl FnOnce(&M) -> bool) -> bool {
+        let mut state = self.lock();
+        let done = done(&state.machine);
+        state.waiting = !done;
+        done
+    }
+
+    pub(crate) fn stop(&self) {
+        let mut state = self.lock();
+        state.stop();
+        self.unlock(state);
+    }
+
+    /// Stops, then waits until every op has answered; tells whether they have.
+    pub(crate) fn shutdown(&self, limit: Duration) -> bool {
+        self.stop();
+        let (state, _) = self
+            .ended
+            .wait_timeout_while(self.lock(), limit, |state| state.has_open())
+            .unwrap_or_else(PoisonError::into_inner);
+        !state.has_open()
+    }
 }
 
 /// Speaks to a running driver, from any task or thread.
-#[derive(Clone)]
-pub struct Control {
-    sender: Sender<Message>,
+pub struct Control<M: Machine> {
+    shared: Arc<Shared<M>>,
 }
 
-impl Control {
-    /// Hands a command to the machine.
+impl<M: Machine> Clone for Control<M> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<M: Machine> Control<M> {
+    /// Hands a command to the machine. It is carried out by the driver's task.
     pub fn command(&self, command: Command) {
         self.input(Input::Command(command));
     }
 
     /// Hands any input to the machine.
     pub fn input(&self, input: Input) {
-        let _ = self.sender.try_send(Message::Input(input));
+        self.shared.post(input);
     }
 
-    /// Ends the driver; ops that run are cancelled and their replies dropped.
+    /// The time of the driver's clock.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        self.shared.now()
+    }
+
+    /// Looks at the machine.
+    pub fn with<T>(&self, look: impl FnOnce(&M) -> T) -> T {
+        self.shared.with(look)
+    }
+
+    /// Changes the machine beside its inputs, and carries out what it then says: events go to the sink on the
+    /// calling thread.
+    pub fn with_mut<T>(&self, change: impl FnOnce(&mut M) -> T) -> T {
+        self.shared.with_mut(change)
+    }
+
+    /// Ends the driver: every op is cancelled, and the future is ready once all have answered. Lines that are to be
+    /// appended to a session still are.
     pub fn stop(&self) {
-        let _ = self.sender.try_send(Message::Stop);
+        self.shared.stop();
     }
 }
 
-/// Drives a machine until [`Control::stop`]; gives it back then. The future does nothing unless it is awaited.
+/// Drives a machine until [`Control::stop`]. The future does nothing unless it is awaited, and ends everything it
+/// does when it is dropped: connections are closed, process groups killed. Agents that share `http` share
+/// connections.
 pub fn drive<M: Machine>(
     machine: M,
     clock: Clock,
     handlers: Handlers,
-    sink: impl FnMut(&Event, &M) -> SinkFlow + Send + 'static,
-) -> (Control, impl Future<Output = M> + Send) {
-    let (sender, inbox) = unbounded();
-    let driver = Driver {
-        machine,
-        sink,
-        clock,
-        handlers: Arc::new(handlers),
-        sender: sender.clone(),
-        open: BTreeMap::new(),
-    };
-    (Control { sender }, driver.run(inbox))
+    http: Arc<Client>,
+    sink: impl EventSink<M> + 'static,
+) -> (Control<M>, impl Future<Output = ()> + Send) {
+    let shared = Shared::new(machine, clock, handlers, http, Box::new(sink), None);
+    (Control { shared: Arc::clone(&shared) }, run(shared))
 }
 
-struct Driver<M, S> {
-    machine: M,
-    sink: S,
-    clock: Clock,
-    handlers: Arc<Handlers>,
-    sender: Sender<Message>,
-    open: BTreeMap<OpId, CancelToken>,
+/// What the task is woken for.
+enum Event {
+    /// A look at the state.
+    News,
+    Reply(OpId, Reply),
+    Tick,
 }
 
-impl<M: Machine, S: FnMut(&Event, &M) -> SinkFlow> Driver<M, S> {
-    async fn run(mut self, inbox: Receiver<Message>) -> M {
-        loop {
-            while let Some(output) = self.machine.poll() {
-                self.carry_out(output);
-            }
-            let message = async { inbox.recv().await.unwrap_or(Message::Stop) };
-            let message = match self.machine.poll_timeout() {
-                None => message.await,
-                Some(deadline) => {
-                    let tick = async {
-                        Timer::after(self.clock.until(deadline)).await;
-                        Message::Input(Input::Tick)
-                    };
-                    smol::future::or(message, tick).await
-                }
-            };
-            match message {
-                Message::Input(input) if self.accepts(&input) => self.machine.handle(self.clock.now(), input),
-                Message::Input(_) => {}
-                Message::Stop => break,
-            }
-        }
-        self.open.values().for_each(CancelToken::cancel);
-        self.machine
-    }
+/// The deadline that the task waits for.
+#[derive(Default)]
+struct Alarm(Option<(Mono, Timer)>);
 
-    /// Replies count only while their op is open; the last one closes it.
-    fn accepts(&mut self, input: &Input) -> bool {
-        match input {
-            Input::Reply { op, reply } if reply.is_last() => self.open.remove(op).is_some(),
-            Input::Reply { op, .. } => self.open.contains_key(op),
-            Input::Command(_) | Input::Tick => true,
+impl Alarm {
+    fn set(&mut self, due: Option<Mono>, clock: &Clock) {
+        if self.0.as_ref().map(|(due, _)| *due) != due {
+            self.0 = due.map(|due| (due, Timer::after(clock.until(due))));
         }
     }
 
-    fn carry_out(&mut self, output: Output) {
-        match output {
-            Output::Start { op, what } => {
-                let cancel = CancelToken::new();
-                self.open.insert(op, cancel.clone());
-                self.start(op, what, cancel);
-            }
-            Output::Cancel { op } => {
-                if let Some(token) = self.open.get(&op) {
-                    token.cancel();
-                }
-            }
-            Output::Event(event) => {
-                if (self.sink)(&event, &self.machine) == SinkFlow::Abort {
-                    let _ = self.sender.try_send(Message::Input(Input::Command(Command::Abort)));
-                }
-            }
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some((_, timer)) = &mut self.0 else { return Poll::Pending };
+        let ready = pin!(timer).poll(cx).map(drop);
+        if ready.is_ready() {
+            self.0 = None;
         }
+        ready
     }
+}
 
-    fn start(&self, op: OpId, what: Op, cancel: CancelToken) {
-        let sender = self.sender.clone();
-        let handlers = Arc::clone(&self.handlers);
-        let reply = move |reply| {
-            let _ = sender.try_send(Message::Input(Input::Reply { op, reply }));
-        };
-        if let Op::Http(_) | Op::Proc(_) = what {
-            let text = "HTTP requests and processes are not yet in this backend; use tau-io-std";
-            return reply(Reply::Failed(IoFault::new(FaultKind::Other, text)));
-        }
-        smol::unblock(move || {
-            let last = match &what {
-                Op::Secret(secret) => Reply::Done((handlers.secret)(secret.clone())),
-                Op::Host(call) => {
-                    let mut update = |output| reply(Reply::Update(output));
-                    Reply::Done((handlers.host)(call.clone(), &mut update, &cancel))
-                }
-                Op::Hook(call) => {
-                    Reply::Done(Outcome::Hook(Box::new((handlers.hook)(HookCall::clone(call), &cancel))))
-                }
-                other => sys::last(sys::run(other, &mut |partial| reply(partial), &cancel)),
-            };
-            reply(last);
+pub(crate) async fn run<M: Machine>(shared: Arc<Shared<M>>) {
+    let (sender, replies) = bounded(WAITING);
+    let mut replies = pin!(replies);
+    let mut ops = Ops::default();
+    let mut alarm = Alarm::default();
+    let mut in_a_row = 0;
+    loop {
+        let event = poll_fn(|cx| {
+            ops.poll(cx);
+            if let Poll::Ready(Some((op, reply))) = replies.as_mut().poll_next(cx) {
+                return Poll::Ready(Event::Reply(op, reply));
+            }
+            let mut state = shared.lock();
+            if state.has_news() {
+                return Poll::Ready(Event::News);
+            }
+            alarm.set(state.machine.poll_timeout().filter(|_| !state.is_stopped()), &shared.clock);
+            if alarm.poll(cx).is_ready() {
+                return Poll::Ready(Event::Tick);
+            }
+            if state.task.as_ref().is_none_or(|task| !task.will_wake(cx.waker())) {
+                state.task = Some(cx.waker().clone());
+            }
+            in_a_row = 0;
+            Poll::Pending
         })
-        .detach();
+        .await;
+        if turn(&shared, event, &mut ops, &sender) {
+            return;
+        }
+        in_a_row += 1;
+        if in_a_row >= IN_A_ROW {
+            in_a_row = 0;
+            yield_now().await;
+        }
     }
+}
+
+/// Hands over what came, and starts and ends ops; `true` = the driver has ended.
+fn turn<M: Machine>(
+    shared: &Arc<Shared<M>>,
+    event: Event,
+    ops: &mut Ops,
+    sender: &Sender<(OpId, Reply)>,
+) -> bool {
+    let mut state = shared.lock();
+    match event {
+        Event::Reply(op, reply) => {
+            if state.accept(op, &reply) {
+                state.feed(&shared.clock, Input::Reply { op, reply });
+            }
+        }
+        Event::Tick => state.feed(&shared.clock, Input::Tick),
+        Event::News => {}
+    }
+    while let Some(input) = state.inputs.pop_front() {
+        state.feed(&shared.clock, input);
+    }
+    for op in state.drops.drain(..) {
+        ops.drop(op);
+    }
+    for job in state.starts.drain(..) {
+        ops.add(job.op, begin(shared, job, sender));
+    }
+    if state.is_stopped() {
+        shared.ended.notify_all();
+    }
+    let over = state.is_over();
+    shared.unlock(state);
+    over
 }

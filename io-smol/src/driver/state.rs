@@ -1,0 +1,188 @@
+//! What the driver's lock protects: the machine, its sink, and what the driver's task is told to do.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::mem::take;
+use std::task::Waker;
+
+use tau_core::fault::IoFault;
+use tau_core::hub::Output;
+use tau_core::ids::OpId;
+use tau_core::input::{Command, Input, Reply};
+use tau_core::op::{FsOp, Op};
+use tau_io_std::machine::{Machine, Sink, SinkFlow};
+use tau_io_std::sys::CancelToken;
+use tau_io_std::sys::clock::Clock;
+
+/// An op on its way to the driver's task.
+pub(super) struct Job {
+    pub(super) op: OpId,
+    pub(super) what: Op,
+    pub(super) cancel: CancelToken,
+}
+
+/// An op that has not given its last reply.
+struct Open {
+    cancel: CancelToken,
+    /// Its future is dropped by a cancel, and the last reply given here.
+    droppable: bool,
+}
+
+pub(super) struct State<M> {
+    pub(super) machine: M,
+    sink: Sink<M>,
+    open: BTreeMap<OpId, Open>,
+    /// What the task is to hand to the machine, to start, and to drop.
+    pub(super) inputs: VecDeque<Input>,
+    pub(super) starts: VecDeque<Job>,
+    pub(super) drops: Vec<OpId>,
+    /// Wakes the task.
+    pub(super) task: Option<Waker>,
+    /// A thread waits for the machine.
+    pub(super) waiting: bool,
+    wake: bool,
+    /// The machine was settled when it was looked at last.
+    settled: bool,
+    stopped: bool,
+}
+
+impl<M: Machine> State<M> {
+    pub(super) fn new(machine: M, sink: Sink<M>) -> Self {
+        Self {
+            machine,
+            sink,
+            open: BTreeMap::new(),
+            inputs: VecDeque::new(),
+            starts: VecDeque::new(),
+            drops: Vec::new(),
+            task: None,
+            waiting: false,
+            wake: false,
+            settled: true,
+            stopped: false,
+        }
+    }
+
+    /// One input, then everything that follows from it.
+    pub(super) fn feed(&mut self, clock: &Clock, input: Input) {
+        if !self.stopped {
+            self.machine.handle(clock.now(), input);
+            self.drain(clock);
+        }
+    }
+
+    /// Carries out what the machine says until it says nothing more.
+    pub(super) fn drain(&mut self, clock: &Clock) {
+        let mut inputs = VecDeque::new();
+        let mut shown = false;
+        loop {
+            while let Some(output) = self.machine.poll() {
+                shown |= matches!(output, Output::Event(_));
+                inputs.extend(self.carry_out(output));
+            }
+            if let Some(input) = inputs.pop_front() {
+                self.machine.handle(clock.now(), input);
+            } else if !take(&mut shown) {
+                break;
+            } else {
+                let flow = self.sink.drained();
+                inputs.extend(self.follow(flow));
+            }
+        }
+        let settled = self.machine.is_settled();
+        let newly_settled = !std::mem::replace(&mut self.settled, settled) && settled;
+        if self.waiting && (newly_settled || self.machine.is_idle()) {
+            self.waiting = false;
+            self.wake = true;
+        }
+    }
+
+    /// Carries out one output; gives the input that answers it at once.
+    fn carry_out(&mut self, output: Output) -> Option<Input> {
+        match output {
+            Output::Start { op, what } => {
+                let cancel = CancelToken::new();
+                let droppable = matches!(what, Op::Http(_));
+                self.open.insert(op, Open { cancel: cancel.clone(), droppable });
+                self.starts.push_back(Job { op, what, cancel });
+                None
+            }
+            Output::Cancel { op } => self.cancel(op),
+            Output::Event(event) => {
+                let flow = self.sink.event(&event, &self.machine);
+                self.follow(flow)
+            }
+        }
+    }
+
+    fn follow(&mut self, flow: SinkFlow) -> Option<Input> {
+        match flow {
+            SinkFlow::Go => None,
+            SinkFlow::Wake => {
+                self.wake = true;
+                None
+            }
+            SinkFlow::Abort => Some(Input::Command(Command::Abort)),
+        }
+    }
+
+    /// An op that did not begin, or that is dropped, is answered here.
+    fn cancel(&mut self, op: OpId) -> Option<Input> {
+        let open = self.open.get(&op)?;
+        open.cancel.cancel();
+        let begun = !self.starts.iter().any(|job| job.op == op);
+        if begun && !open.droppable {
+            return None;
+        }
+        self.starts.retain(|job| job.op != op);
+        self.drops.extend(begun.then_some(op));
+        self.open.remove(&op);
+        Some(Input::Reply { op, reply: Reply::Failed(IoFault::cancelled()) })
+    }
+
+    /// Whether a reply is still wanted; the last one closes its op.
+    pub(super) fn accept(&mut self, op: OpId, reply: &Reply) -> bool {
+        if reply.is_last() { self.open.remove(&op).is_some() } else { self.open.contains_key(&op) }
+    }
+
+    /// Cancels everything and takes no more. What changes a file and did not begin yet is still done: a session
+    /// loses no entry.
+    pub(super) fn stop(&mut self) {
+        self.stopped = true;
+        self.inputs.clear();
+        self.starts.retain(|job| changes_files(&job.what));
+        let Self { open, starts, drops, .. } = self;
+        let kept = |op: OpId| starts.iter().any(|job| job.op == op);
+        for (op, state) in open.iter().filter(|(op, _)| !kept(**op)) {
+            state.cancel.cancel();
+            drops.extend(state.droppable.then_some(*op));
+        }
+        open.retain(|_, state| !state.droppable);
+    }
+
+    pub(super) const fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    pub(super) fn has_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Whether the driver has nothing more to do at all.
+    pub(super) fn is_over(&self) -> bool {
+        self.stopped && self.open.is_empty()
+    }
+
+    /// Whether the task has something to do.
+    pub(super) fn has_news(&self) -> bool {
+        !self.inputs.is_empty() || !self.starts.is_empty() || !self.drops.is_empty() || self.is_over()
+    }
+
+    /// Whether the waiting thread is to be woken now.
+    pub(super) const fn take_wake(&mut self) -> bool {
+        std::mem::replace(&mut self.wake, false)
+    }
+}
+
+const fn changes_files(op: &Op) -> bool {
+    matches!(op, Op::Append(_) | Op::Fs(FsOp::Write { .. } | FsOp::MkdirAll { .. }))
+}
