@@ -2,8 +2,9 @@
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
@@ -15,16 +16,21 @@ use tau_core::input::{Input, Reply};
 use tau_core::now::{Mono, Now};
 use tau_core::op::{Op, Outcome};
 use tau_io_std::driver::Engine;
-use tau_io_std::machine::{Handlers, Machine, SinkFlow};
+use tau_io_std::machine::{Machine, SinkFlow};
 use tau_io_std::sys::clock::Clock;
+
+use crate::handlers::handlers;
 
 /// More than any step of a test takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Takes the replies of an op.
+type Route = Box<dyn Fn(Reply) + Send>;
+
 #[derive(Default)]
 pub struct Script {
     outputs: VecDeque<Output>,
-    routes: BTreeMap<OpId, Sender<Reply>>,
+    routes: BTreeMap<OpId, Route>,
     deadlines: VecDeque<Mono>,
     ticks: Vec<Mono>,
     threads: BTreeMap<String, usize>,
@@ -48,7 +54,7 @@ impl Machine for Scripted {
                 *script.threads.entry(format!("{:?}", thread::current().id())).or_default() += 1;
                 let last = reply.is_last();
                 let route = script.routes.get(&op).expect("a reply of an op that is open");
-                let _ = route.send(reply);
+                route(reply);
                 if last {
                     script.routes.remove(&op);
                 }
@@ -95,7 +101,27 @@ pub struct Running {
     replies: Receiver<Reply>,
 }
 
-/// Backends that do files, search and timers.
+/// Makes a test of a function, for each backend.
+macro_rules! on_each_backend {
+    ($(#[$meta:meta])* $check:ident) => {
+        mod $check {
+            #[test]
+            $(#[$meta])*
+            fn io_std() {
+                super::$check(&crate::backend::io_std());
+            }
+
+            #[test]
+            $(#[$meta])*
+            fn io_smol() {
+                super::$check(&crate::backend::io_smol());
+            }
+        }
+    };
+}
+pub(crate) use on_each_backend;
+
+/// The backends.
 pub fn all() -> Vec<Backend> {
     vec![io_std(), io_smol()]
 }
@@ -111,7 +137,7 @@ pub fn io_std() -> Backend {
     }
     let (script, clock) = (Scripted::default(), Clock::start());
     let sink = Box::new(|_: &_, _: &_| SinkFlow::Go);
-    let engine = Engine::new(script.clone(), clock, Handlers::default(), sink).unwrap();
+    let engine = Engine::new(script.clone(), clock, handlers(), sink).unwrap();
     let stop = Stop(Arc::default(), engine.clone());
     let (stopped, waiting) = (Arc::clone(&stop.0), engine.clone());
     thread::spawn(move || {
@@ -125,33 +151,50 @@ pub fn io_std() -> Backend {
 
 /// The async backend.
 pub fn io_smol() -> Backend {
-    struct Stop(tau_io_smol::Control);
+    struct Stop(tau_io_smol::Control<Scripted>);
     impl Drop for Stop {
         fn drop(&mut self) {
             self.0.stop();
         }
     }
     let (script, clock) = (Scripted::default(), Clock::start());
-    let (control, driver) =
-        tau_io_smol::drive(script.clone(), clock, Handlers::default(), |_: &_, _: &_| SinkFlow::Go);
-    thread::spawn(move || smol_block_on(driver));
+    let sink = |_: &_, _: &_| SinkFlow::Go;
+    let (control, driver) = tau_io_smol::drive(script.clone(), clock, handlers(), Arc::default(), sink);
+    thread::spawn(move || tau_io_smol::block_on(driver));
     let stop = Stop(control.clone());
     let feed = Arc::new(move |input| control.input(input));
     Backend { name: "io-smol", script, feed, next: AtomicU64::new(0), clock, _keep: Box::new(stop) }
 }
 
-fn smol_block_on<T>(future: impl Future<Output = T>) -> T {
-    tau_io_smol::block_on(future)
-}
-
 impl Backend {
+    /// Runs an ignored test for this backend in a process with its own environment.
+    pub fn alone(&self, test: &str, env: &[(&str, &str)]) {
+        alone(&format!("{test}::{}", self.name.replace('-', "_")), env);
+    }
+
     /// Starts an op.
     pub fn start(&self, what: Op) -> Running {
-        let op = OpId(self.next.fetch_add(1, Ordering::SeqCst));
         let (sender, replies) = channel();
+        let route = move |reply| {
+            let _ = sender.send(reply);
+        };
+        self.start_to(what, Box::new(route), replies)
+    }
+
+    /// Starts an op whose replies wait until they are taken: the backend is held up meanwhile.
+    pub fn start_slowly(&self, what: Op) -> Running {
+        let (sender, replies) = sync_channel(1);
+        let route = move |reply| {
+            let _ = sender.send(reply);
+        };
+        self.start_to(what, Box::new(route), replies)
+    }
+
+    fn start_to(&self, what: Op, route: Route, replies: Receiver<Reply>) -> Running {
+        let op = OpId(self.next.fetch_add(1, Ordering::SeqCst));
         {
             let mut script = self.script.lock();
-            script.routes.insert(op, sender);
+            script.routes.insert(op, route);
             script.outputs.push_back(Output::Start { op, what });
         }
         (self.feed)(Input::Tick);
@@ -184,6 +227,19 @@ impl Backend {
     pub fn threads(&self) -> usize {
         self.script.lock().threads.len()
     }
+}
+
+/// Runs one ignored test of this program in a process with its own environment.
+pub fn alone(test: &str, env: &[(&str, &str)]) {
+    let program = std::env::current_exe().unwrap();
+    let output = Command::new(program)
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .envs(env.iter().copied())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("1 passed"), "there is no ignored test {test}: {told}");
 }
 
 impl Running {

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::net::TcpListener;
-use std::process::Command;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,7 +10,7 @@ use tau_core::fault::{FaultKind, IoFault};
 use tau_core::input::Reply;
 use tau_core::op::{Headers, HttpRequest, Op, Outcome};
 
-use crate::backend::{Backend, io_smol, io_std};
+use crate::backend::{Backend, on_each_backend};
 use crate::server::{Client, Server};
 
 fn request(url: impl Into<String>) -> HttpRequest {
@@ -71,8 +70,8 @@ fn once(bytes: &'static [u8]) -> Server {
 
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
-#[test]
-fn pieces_are_delivered_as_they_come() {
+on_each_backend!(pieces_are_delivered_as_they_come);
+fn pieces_are_delivered_as_they_come(b: &Backend) {
     let (go, wait) = channel::<()>();
     let wait = Mutex::new(wait);
     let server = Server::new(move |mut client, _| {
@@ -85,7 +84,6 @@ fn pieces_are_delivered_as_they_come() {
         }
         client.send("0\r\n\r\n");
     });
-    let b = io_std();
     let running = b.start(Op::Http(request(server.url("/"))));
     assert!(matches!(running.next(), Reply::Head { status: 200, .. }));
     for _ in 0..3 {
@@ -96,21 +94,21 @@ fn pieces_are_delivered_as_they_come() {
     assert!(matches!(running.next(), Reply::Done(Outcome::BodyEnd)));
 }
 
-#[test]
-fn many_small_chunks_become_few_pieces() {
+on_each_backend!(many_small_chunks_become_few_pieces);
+fn many_small_chunks_become_few_pieces(b: &Backend) {
     let server = Server::new(|mut client, _| {
         client.request();
         let chunks = "a\r\n0123456789\r\n".repeat(20_000);
         client.send(format!("{CHUNKED}{chunks}0\r\n\r\n"));
     });
-    let answer = exchange(&io_std(), request(server.url("/")));
+    let answer = exchange(b, request(server.url("/")));
     assert_eq!(answer.body.len(), 200_000);
     assert!(answer.pieces < 200, "{}", answer.pieces);
     answer.end.unwrap();
 }
 
-#[test]
-fn every_status_is_an_answer() {
+on_each_backend!(every_status_is_an_answer);
+fn every_status_is_an_answer(b: &Backend) {
     let server = Server::new(|mut client, _| {
         while let Some(request) = client.request() {
             assert_eq!(request.headers["authorization"], "Bearer secret-1234");
@@ -122,9 +120,8 @@ fn every_status_is_an_answer() {
             ));
         }
     });
-    let b = io_std();
     for status in [200, 201, 302, 307, 400, 401, 404, 429, 500, 503, 529] {
-        let answer = exchange(&b, request(server.url(&format!("/{status}"))));
+        let answer = exchange(b, request(server.url(&format!("/{status}"))));
         assert_eq!((answer.status, answer.body.as_slice()), (status, b"body".as_slice()));
         assert!(answer.headers.contains(&("retry-after".into(), "7".into())));
         answer.end.unwrap();
@@ -140,8 +137,8 @@ fn gzip(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-#[test]
-fn compressed_answers_arrive_decoded() {
+on_each_backend!(compressed_answers_arrive_decoded);
+fn compressed_answers_arrive_decoded(b: &Backend) {
     let server = Server::new(|mut client, _| {
         while let Some(request) = client.request() {
             let text =
@@ -155,19 +152,18 @@ fn compressed_answers_arrive_decoded() {
             client.send([head.as_bytes(), &body].concat());
         }
     });
-    let b = io_std();
     for (path, status, len) in
         [("/small", 200, 5), ("/large", 200, 1_000_000), ("/refused", 401, 5), ("/small", 200, 5)]
     {
-        let answer = exchange(&b, request(server.url(path)));
+        let answer = exchange(b, request(server.url(path)));
         answer.end.unwrap();
         assert_eq!((answer.status, answer.body.len()), (status, len), "{path}");
     }
     assert_eq!(server.connections(), 1, "the connection is used again");
 }
 
-#[test]
-fn compressed_pieces_are_delivered_as_they_come() {
+on_each_backend!(compressed_pieces_are_delivered_as_they_come);
+fn compressed_pieces_are_delivered_as_they_come(b: &Backend) {
     use flate2::{Compression, write::ZlibEncoder};
     let (go, wait) = channel::<()>();
     let wait = Mutex::new(wait);
@@ -184,7 +180,6 @@ fn compressed_pieces_are_delivered_as_they_come() {
         let piece = encoder.finish().unwrap();
         client.send([format!("{:x}\r\n", piece.len()).as_bytes(), &piece, b"\r\n0\r\n\r\n"].concat());
     });
-    let b = io_std();
     let running = b.start(Op::Http(request(server.url("/"))));
     assert!(matches!(running.next(), Reply::Head { status: 200, .. }));
     for _ in 0..3 {
@@ -194,9 +189,8 @@ fn compressed_pieces_are_delivered_as_they_come() {
     assert!(matches!(running.next(), Reply::Done(Outcome::BodyEnd)));
 }
 
-#[test]
-fn compression_that_is_wrong_is_a_fault() {
-    let b = io_std();
+on_each_backend!(compression_that_is_wrong_is_a_fault);
+fn compression_that_is_wrong_is_a_fault(b: &Backend) {
     let whole = gzip(b"hello, hello, hello");
     let serve = |coding: &'static str, body: Vec<u8>| {
         Server::new(move |mut client: Client, _| {
@@ -215,38 +209,36 @@ fn compression_that_is_wrong_is_a_fault() {
         ("gzip", gzip(&vec![0; 128 << 20]), FaultKind::TooBig, "without end"),
     ] {
         let server = serve(coding, body);
-        let fault = failure(&b, request(server.url("/")));
+        let fault = failure(b, request(server.url("/")));
         assert!(fault.kind == kind && fault.detail.contains(part), "{coding}: {fault:?}");
         assert!(fault.detail.contains(&server.url("")), "{fault}");
     }
     // Who wants another coding gets what it asked for.
     let mut own = request(serve("identity", b"plain".to_vec()).url("/"));
     own.headers.push(("Accept-Encoding".into(), "identity".into()));
-    let answer = exchange(&b, own);
+    let answer = exchange(b, own);
     answer.end.unwrap();
     assert_eq!(answer.body, b"plain");
 }
 
-#[test]
-fn kept_connections_that_died_are_replaced() {
+on_each_backend!(kept_connections_that_died_are_replaced);
+fn kept_connections_that_died_are_replaced(b: &Backend) {
     let server = Server::new(|mut client, _| {
         client.request();
         client.answer("200 OK", "x");
         // The second request is read, and answered by closing.
         client.request();
     });
-    let b = io_std();
     for _ in 0..3 {
-        let answer = exchange(&b, request(server.url("/")));
+        let answer = exchange(b, request(server.url("/")));
         answer.end.unwrap();
         assert_eq!(answer.body, b"x");
     }
     assert_eq!(server.connections(), 3);
 }
 
-#[test]
-fn broken_answers_are_faults() {
-    let b = io_std();
+on_each_backend!(broken_answers_are_faults);
+fn broken_answers_are_faults(b: &Backend) {
     for (bytes, kind) in [
         (b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n123".as_slice(), FaultKind::Reset),
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n", FaultKind::Reset),
@@ -256,20 +248,19 @@ fn broken_answers_are_faults() {
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nabc\r\n", FaultKind::Other),
     ] {
         let server = once(bytes);
-        let fault = failure(&b, request(server.url("/")));
+        let fault = failure(b, request(server.url("/")));
         assert_eq!(fault.kind, kind, "{fault} for {:?}", String::from_utf8_lossy(bytes));
         assert!(fault.detail.contains("127.0.0.1"), "{fault}");
     }
-    let answer = exchange(&b, request(once(b"HTTP/1.0 200 OK\r\n\r\nuntil the end").url("/")));
+    let answer = exchange(b, request(once(b"HTTP/1.0 200 OK\r\n\r\nuntil the end").url("/")));
     answer.end.unwrap();
     assert_eq!(answer.body, b"until the end");
 }
 
-#[test]
-fn unreachable_places_are_faults() {
-    let b = io_std();
+on_each_backend!(unreachable_places_are_faults);
+fn unreachable_places_are_faults(b: &Backend) {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let kind = |url: &str| failure(&b, request(url)).kind;
+    let kind = |url: &str| failure(b, request(url)).kind;
     assert_eq!(kind(&format!("http://127.0.0.1:{closed}/")), FaultKind::Connect);
     assert_eq!(kind(&format!("http://localhost:{closed}/")), FaultKind::Connect);
     assert_eq!(kind("http://host.invalid/"), FaultKind::Dns);
@@ -278,22 +269,21 @@ fn unreachable_places_are_faults() {
     }
     let mut odd = request(format!("http://127.0.0.1:{closed}/"));
     odd.headers[0].1 = "secret\n".into();
-    assert_eq!(failure(&b, odd).kind, FaultKind::Invalid);
+    assert_eq!(failure(b, odd).kind, FaultKind::Invalid);
 }
 
-#[test]
-fn limits_of_time() {
-    let b = io_std();
+on_each_backend!(limits_of_time);
+fn limits_of_time(b: &Backend) {
     let silent = Server::new(|mut client, _| while client.request().is_some() {});
     let start = Instant::now();
-    let fault = failure(&b, HttpRequest { head_timeout_ms: Some(150), ..request(silent.url("/")) });
+    let fault = failure(b, HttpRequest { head_timeout_ms: Some(150), ..request(silent.url("/")) });
     assert_eq!(fault.kind, FaultKind::TimedOut);
     let stalled = Server::new(|mut client, _| {
         client.request();
         client.send(format!("{CHUNKED}5\r\nhello\r\n"));
         client.request();
     });
-    let answer = exchange(&b, HttpRequest { idle_timeout_ms: Some(150), ..request(stalled.url("/")) });
+    let answer = exchange(b, HttpRequest { idle_timeout_ms: Some(150), ..request(stalled.url("/")) });
     assert_eq!(answer.body, b"hello");
     assert_eq!(answer.end.unwrap_err().kind, FaultKind::TimedOut);
     assert!(start.elapsed() < Duration::from_secs(5));
@@ -312,9 +302,8 @@ fn cancel_soon(b: &Backend, request: HttpRequest, heads: usize) {
     assert!(start.elapsed() < Duration::from_millis(100), "{:?}", start.elapsed());
 }
 
-#[test]
-fn cancels_are_prompt() {
-    let b = io_std();
+on_each_backend!(cancels_are_prompt);
+fn cancels_are_prompt(b: &Backend) {
     let silent = Server::new(|mut client, _| while client.request().is_some() {});
     let stalled = Server::new(|mut client, _| {
         client.request();
@@ -325,21 +314,20 @@ fn cancels_are_prompt() {
         std::thread::sleep(Duration::from_secs(20));
         drop(client);
     });
-    cancel_soon(&b, request(silent.url("/")), 0);
-    cancel_soon(&b, request(stalled.url("/")), 2);
+    cancel_soon(b, request(silent.url("/")), 0);
+    cancel_soon(b, request(stalled.url("/")), 2);
     // The server does not read: the request cannot be sent as a whole.
     let large = HttpRequest { body: Arc::new(vec![b'x'; 64 << 20]), ..request(deaf.url("/")) };
-    cancel_soon(&b, large, 0);
+    cancel_soon(b, large, 0);
     // Nobody answers the handshake of TLS.
     let url = format!("https://localhost:{}/", deaf.port);
-    cancel_soon(&b, request(url), 0);
+    cancel_soon(b, request(url), 0);
     // And the next request is none the worse.
-    exchange(&b, request(once(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").url("/"))).end.unwrap();
+    exchange(b, request(once(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").url("/"))).end.unwrap();
 }
 
-#[test]
-fn a_hanging_connect_is_left_behind() {
-    let b = io_std();
+on_each_backend!(a_hanging_connect_is_left_behind);
+fn a_hanging_connect_is_left_behind(b: &Backend) {
     // An address for documentation: nobody answers. Where the network says so at once, there is nothing to cancel.
     let running = b.start(Op::Http(request("http://192.0.2.1/")));
     if running.within(Duration::from_millis(200)).is_none() {
@@ -350,16 +338,15 @@ fn a_hanging_connect_is_left_behind() {
     }
 }
 
-#[test]
-fn large_bodies_both_ways() {
+on_each_backend!(large_bodies_both_ways);
+fn large_bodies_both_ways(b: &Backend) {
     let server = Server::new(|mut client, _| {
         let body = client.request().unwrap().body;
         client.send(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()));
         client.send(&body);
     });
     let body: Vec<u8> = (0..30_000_000u32).map(|i| i as u8).collect();
-    let answer =
-        exchange(&io_std(), HttpRequest { body: Arc::new(body.clone()), ..request(server.url("/")) });
+    let answer = exchange(b, HttpRequest { body: Arc::new(body.clone()), ..request(server.url("/")) });
     answer.end.unwrap();
     assert!(answer.body == body);
 }
@@ -368,8 +355,8 @@ fn proxied(url: &str, proxy: String) -> HttpRequest {
     HttpRequest { proxy: Some(proxy), ..request(url) }
 }
 
-#[test]
-fn plain_requests_through_a_proxy_name_the_whole_url() {
+on_each_backend!(plain_requests_through_a_proxy_name_the_whole_url);
+fn plain_requests_through_a_proxy_name_the_whole_url(b: &Backend) {
     let proxy = Server::new(|mut client, _| {
         while let Some(request) = client.request() {
             assert_eq!(request.line, "POST http://model.example.test:81/v1/x?y=1 HTTP/1.1");
@@ -378,46 +365,31 @@ fn plain_requests_through_a_proxy_name_the_whole_url() {
             client.answer("200 OK", "through");
         }
     });
-    let b = io_std();
     for _ in 0..2 {
         let url = format!("http://u:p%40@127.0.0.1:{}", proxy.port);
-        let answer = exchange(&b, proxied("http://model.example.test:81/v1/x?y=1", url));
+        let answer = exchange(b, proxied("http://model.example.test:81/v1/x?y=1", url));
         answer.end.unwrap();
         assert_eq!(answer.body, b"through");
     }
     assert_eq!(proxy.connections(), 1);
 }
 
-#[test]
-fn proxies_that_refuse_are_named_without_their_password() {
-    let b = io_std();
+on_each_backend!(proxies_that_refuse_are_named_without_their_password);
+fn proxies_that_refuse_are_named_without_their_password(b: &Backend) {
     for (answer, word) in [("407 Auth", "password"), ("502 Bad", "502")] {
         let proxy = Server::new(move |mut client, _| {
             assert_eq!(client.request().unwrap().line, "CONNECT model.example.test:443 HTTP/1.1");
             client.answer(answer, "");
         });
         let url = format!("http://u:secret@127.0.0.1:{}", proxy.port);
-        let fault = failure(&b, proxied("https://model.example.test/v1", url));
+        let fault = failure(b, proxied("https://model.example.test/v1", url));
         assert_eq!(fault.kind, FaultKind::Proxy);
         assert!(fault.detail.contains(word) && fault.detail.contains(&proxy.port.to_string()), "{fault}");
     }
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{closed}");
-    assert_eq!(failure(&b, proxied("http://model.example.test/", url)).kind, FaultKind::Proxy);
-    assert_eq!(failure(&b, proxied("http://a.test/", "socks5://x:1".into())).kind, FaultKind::Proxy);
-}
-
-/// Runs one ignored test of this program in a process with its own environment.
-pub fn alone(test: &str, env: &[(&str, &str)]) {
-    let program = std::env::current_exe().unwrap();
-    let output = Command::new(program)
-        .args(["--exact", test, "--ignored", "--nocapture"])
-        .envs(env.iter().copied())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(told.contains("1 passed"), "there is no ignored test {test}: {told}");
+    assert_eq!(failure(b, proxied("http://model.example.test/", url)).kind, FaultKind::Proxy);
+    assert_eq!(failure(b, proxied("http://a.test/", "socks5://x:1".into())).kind, FaultKind::Proxy);
 }
 
 fn secure(certificate: &str) -> Server {
@@ -428,49 +400,52 @@ fn secure(certificate: &str) -> Server {
     })
 }
 
-#[test]
-fn unknown_authorities_are_refused() {
-    let fault = failure(&io_std(), request(format!("https://localhost:{}/", secure("good").port)));
+on_each_backend!(unknown_authorities_are_refused);
+fn unknown_authorities_are_refused(b: &Backend) {
+    let fault = failure(b, request(format!("https://localhost:{}/", secure("good").port)));
     assert_eq!(fault.kind, FaultKind::Tls);
     assert!(fault.detail.contains("authority") && fault.detail.contains("localhost"), "{fault}");
 }
 
+on_each_backend!(extra_authorities_are_trusted);
 /// Bug 90.
-#[test]
-fn extra_authorities_are_trusted() {
+fn extra_authorities_are_trusted(b: &Backend) {
     let ca = concat!(env!("CARGO_MANIFEST_DIR"), "/contract/certs/ca.pem");
     for variable in ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"] {
-        alone("http::with_extra_authority", &[(variable, ca)]);
+        b.alone("http::with_extra_authority", &[(variable, ca)]);
     }
 }
 
+on_each_backend!(useless_files_of_authorities_are_told);
 /// A file of authorities that helps nobody is named.
-#[test]
-fn useless_files_of_authorities_are_told() {
+fn useless_files_of_authorities_are_told(b: &Backend) {
     let cargo = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     for variable in ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"] {
         for (file, why) in [("/no/such/file.pem", "cannot be read"), (cargo, "holds no certificate")] {
             let expected = format!("{variable} names {file}, which {why}");
-            alone("http::with_useless_authority", &[(variable, file), ("TAU_TEST_EXPECTED", &expected)]);
+            b.alone("http::with_useless_authority", &[(variable, file), ("TAU_TEST_EXPECTED", &expected)]);
         }
     }
 }
 
-#[test]
-#[ignore = "run by `useless_files_of_authorities_are_told` with its environment"]
-fn with_useless_authority() {
+on_each_backend!(
+    #[ignore = "run by `useless_files_of_authorities_are_told` with its environment"]
+    with_useless_authority
+);
+fn with_useless_authority(b: &Backend) {
     let expected = std::env::var("TAU_TEST_EXPECTED").unwrap();
-    let fault = failure(&io_std(), request(format!("https://localhost:{}/", secure("good").port)));
+    let fault = failure(b, request(format!("https://localhost:{}/", secure("good").port)));
     assert!(fault.kind == FaultKind::Tls && fault.detail.contains(&expected), "no {expected:?} in {fault}");
 }
 
-#[test]
-#[ignore = "run by `extra_authorities_are_trusted` with its environment"]
-fn with_extra_authority() {
-    let b = io_std();
+on_each_backend!(
+    #[ignore = "run by `extra_authorities_are_trusted` with its environment"]
+    with_extra_authority
+);
+fn with_extra_authority(b: &Backend) {
     let good = secure("good");
     for _ in 0..2 {
-        let answer = exchange(&b, request(format!("https://localhost:{}/", good.port)));
+        let answer = exchange(b, request(format!("https://localhost:{}/", good.port)));
         answer.end.unwrap();
         assert_eq!(answer.body, b"secret tunnel");
     }
@@ -481,15 +456,15 @@ fn with_extra_authority() {
         client.send("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok");
     });
     for _ in 0..4 {
-        exchange(&b, request(format!("https://localhost:{}/", single.port))).end.unwrap();
+        exchange(b, request(format!("https://localhost:{}/", single.port))).end.unwrap();
     }
     assert_eq!((single.connections(), single.resumed()), (4, 3));
-    let fault = failure(&b, request(format!("https://127.0.0.1:{}/", good.port)));
+    let fault = failure(b, request(format!("https://127.0.0.1:{}/", good.port)));
     assert!(fault.kind == FaultKind::Tls && fault.detail.contains("another host"), "{fault}");
-    let fault = failure(&b, request(format!("https://localhost:{}/", secure("expired").port)));
+    let fault = failure(b, request(format!("https://localhost:{}/", secure("expired").port)));
     assert!(fault.kind == FaultKind::Tls && fault.detail.contains("expired"), "{fault}");
     let plain = once(b"HTTP/1.1 400 no TLS here\r\n\r\n");
-    assert_eq!(failure(&b, request(format!("https://localhost:{}/", plain.port))).kind, FaultKind::Tls);
+    assert_eq!(failure(b, request(format!("https://localhost:{}/", plain.port))).kind, FaultKind::Tls);
 
     let place = format!("localhost:{}", good.port);
     let expected = format!("CONNECT {place} HTTP/1.1");
@@ -500,13 +475,7 @@ fn with_extra_authority() {
         client.tunnel(&address);
     });
     let answer =
-        exchange(&b, proxied(&format!("https://{place}/"), format!("http://127.0.0.1:{}", proxy.port)));
+        exchange(b, proxied(&format!("https://{place}/"), format!("http://127.0.0.1:{}", proxy.port)));
     answer.end.unwrap();
     assert_eq!((answer.body.as_slice(), proxy.connections()), (b"secret tunnel".as_slice(), 1));
-}
-
-#[test]
-fn the_async_backend_says_what_it_lacks() {
-    let fault = io_smol().run(Op::Http(request("http://127.0.0.1:1/"))).unwrap_err();
-    assert!(fault.detail.contains("not yet"), "{fault}");
 }

@@ -4,6 +4,7 @@
 
 mod backend;
 mod files;
+mod handlers;
 mod http;
 mod locks;
 mod processes;

@@ -12,8 +12,7 @@ use tau_io_std::sys::CancelToken;
 use tau_io_std::sys::process::{capture, kill_all};
 use tempfile::TempDir;
 
-use crate::backend::{io_smol, io_std};
-use crate::http::alone;
+use crate::backend::{Backend, on_each_backend};
 
 fn spec(command: &str) -> ProcSpec {
     ProcSpec {
@@ -26,9 +25,9 @@ fn spec(command: &str) -> ProcSpec {
     }
 }
 
-fn run(spec: ProcSpec) -> (String, ProcExit, Duration) {
+fn run(b: &Backend, spec: ProcSpec) -> (String, ProcExit, Duration) {
     let start = Instant::now();
-    let (bytes, last) = io_std().start(Op::Proc(spec)).bytes();
+    let (bytes, last) = b.start(Op::Proc(spec)).bytes();
     let Ok(Outcome::Exit(exit)) = last else { panic!("{last:?}") };
     (String::from_utf8_lossy(&bytes).into_owned(), exit, start.elapsed())
 }
@@ -48,31 +47,30 @@ fn dies(pid: &str) {
     panic!("{pid} lives");
 }
 
-#[test]
-fn output_comes_in_the_order_of_writing() {
-    let (text, exit, _) = run(spec("echo 1; echo 2 >&2; echo 3; echo 4 >&2; exit 7"));
+on_each_backend!(output_comes_in_the_order_of_writing);
+fn output_comes_in_the_order_of_writing(b: &Backend) {
+    let (text, exit, _) = run(b, spec("echo 1; echo 2 >&2; echo 3; echo 4 >&2; exit 7"));
     assert_eq!((text.as_str(), exit.code), ("1\n2\n3\n4\n", Some(7)));
     assert!(!exit.killed && !exit.leftovers_killed && exit.spill.is_none());
 }
 
-#[test]
-fn signals_count_as_128_and_more() {
-    assert_eq!(run(spec("kill -TERM $$")).1.code, Some(143));
-    assert_eq!(run(spec("kill -KILL $$")).1.code, Some(137));
+on_each_backend!(signals_count_as_128_and_more);
+fn signals_count_as_128_and_more(b: &Backend) {
+    assert_eq!(run(b, spec("kill -TERM $$")).1.code, Some(143));
+    assert_eq!(run(b, spec("kill -KILL $$")).1.code, Some(137));
 }
 
-#[test]
-fn surroundings_are_those_of_the_spec() {
+on_each_backend!(surroundings_are_those_of_the_spec);
+fn surroundings_are_those_of_the_spec(b: &Backend) {
     let dir = TempDir::new().unwrap();
     let cwd = dir.path().canonicalize().unwrap().to_str().unwrap().to_owned();
     let env = vec![("TAU_A".into(), Some("x y".into())), ("HOME".into(), None)];
-    let (text, ..) = run(ProcSpec { cwd: cwd.clone(), env, ..spec("pwd; echo \"$TAU_A:${HOME-none}\"") });
+    let (text, ..) = run(b, ProcSpec { cwd: cwd.clone(), env, ..spec("pwd; echo \"$TAU_A:${HOME-none}\"") });
     assert_eq!(text, format!("{cwd}\nx y:none\n"));
 }
 
-#[test]
-fn what_cannot_start_is_named() {
-    let b = io_std();
+on_each_backend!(what_cannot_start_is_named);
+fn what_cannot_start_is_named(b: &Backend) {
     for (argv, cwd, kind, words) in [
         (vec!["/no/such/shell"], "/", FaultKind::NotFound, "/no/such/shell"),
         (vec!["/bin/sh", "-c", "x"], "/no/such/cwd", FaultKind::NotFound, "working directory /no/such/cwd"),
@@ -86,20 +84,20 @@ fn what_cannot_start_is_named() {
     }
 }
 
+on_each_backend!(silent_background_children_are_left_alone);
 /// Bug 51, a child that is silent: it lives on, nobody waits for it.
-#[test]
-fn silent_background_children_are_left_alone() {
-    let (text, exit, took) = run(spec("sleep 30 & echo $!"));
+fn silent_background_children_are_left_alone(b: &Backend) {
+    let (text, exit, took) = run(b, spec("sleep 30 & echo $!"));
     assert!(took < Duration::from_millis(1000), "{took:?}");
     assert_eq!((exit.code, exit.leftovers_killed), (Some(0), false));
     assert!(alive(&text));
     std::process::Command::new("kill").arg(text.trim()).status().unwrap();
 }
 
+on_each_backend!(chatty_background_children_end_at_the_limit);
 /// Bug 51, a child that keeps writing: it is killed at the limit after the exit.
-#[test]
-fn chatty_background_children_end_at_the_limit() {
-    let (text, exit, took) = run(spec("( while :; do echo tick; sleep 0.02; done ) & echo pid $!"));
+fn chatty_background_children_end_at_the_limit(b: &Backend) {
+    let (text, exit, took) = run(b, spec("( while :; do echo tick; sleep 0.02; done ) & echo pid $!"));
     assert!(took > Duration::from_millis(1400) && took < Duration::from_millis(5000), "{took:?}");
     assert_eq!((exit.code, exit.leftovers_killed, exit.killed), (Some(0), true, false));
     let pid = text.lines().find_map(|l| l.strip_prefix("pid ")).unwrap();
@@ -107,19 +105,18 @@ fn chatty_background_children_end_at_the_limit() {
     dies(pid);
 }
 
+on_each_backend!(nobody_waits_for_input);
 /// Bugs 54 and 55: there is no input and no terminal.
-#[test]
-fn nobody_waits_for_input() {
+fn nobody_waits_for_input(b: &Backend) {
     let (text, exit, took) =
-        run(spec("cat; echo after-cat; read -r x; echo rc=$?; (: </dev/tty) 2>/dev/null || echo no-tty"));
+        run(b, spec("cat; echo after-cat; read -r x; echo rc=$?; (: </dev/tty) 2>/dev/null || echo no-tty"));
     assert_eq!((text.as_str(), exit.code), ("after-cat\nrc=1\nno-tty\n", Some(0)));
     assert!(took < Duration::from_secs(2));
 }
 
+on_each_backend!(a_cancel_kills_the_group_and_keeps_the_output);
 /// Bug 59: what was printed before the kill is there, and the whole group is gone.
-#[test]
-fn a_cancel_kills_the_group_and_keeps_the_output() {
-    let b = io_std();
+fn a_cancel_kills_the_group_and_keeps_the_output(b: &Backend) {
     let running = b.start(Op::Proc(spec(
         "sleep 60 & echo $!; printf 'partial \\360\\237\\230\\200 '; printf 'err\\n' >&2; sleep 60",
     )));
@@ -139,9 +136,8 @@ fn a_cancel_kills_the_group_and_keeps_the_output() {
     dies(text.lines().next().unwrap());
 }
 
-#[test]
-fn a_cancel_is_not_held_up_by_those_who_left_the_group() {
-    let b = io_std();
+on_each_backend!(a_cancel_is_not_held_up_by_those_who_left_the_group);
+fn a_cancel_is_not_held_up_by_those_who_left_the_group(b: &Backend) {
     let running = b.start(Op::Proc(spec("setsid sh -c 'while :; do echo x; sleep 0.01; done' & sleep 60")));
     running.next();
     let start = Instant::now();
@@ -150,9 +146,8 @@ fn a_cancel_is_not_held_up_by_those_who_left_the_group() {
     assert!(exit.killed && start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
 }
 
-#[test]
-fn a_cancel_after_the_exit_keeps_the_code() {
-    let b = io_std();
+on_each_backend!(a_cancel_after_the_exit_keeps_the_code);
+fn a_cancel_after_the_exit_keeps_the_code(b: &Backend) {
     let running = b.start(Op::Proc(ProcSpec {
         idle_after_exit_ms: 20_000,
         max_after_exit_ms: 20_000,
@@ -174,11 +169,11 @@ fn spill(dir: &Path) -> SpillSpec {
     }
 }
 
+on_each_backend!(large_output_is_kept_in_a_file);
 /// Bug 60 and D38: raw bytes, complete, private.
-#[test]
-fn large_output_is_kept_in_a_file() {
+fn large_output_is_kept_in_a_file(b: &Backend) {
     let dir = TempDir::new().unwrap();
-    let with = |command: &str| run(ProcSpec { spill: Some(spill(dir.path())), ..spec(command) });
+    let with = |command: &str| run(b, ProcSpec { spill: Some(spill(dir.path())), ..spec(command) });
     let (text, exit, _) = with("seq 1 10");
     assert_eq!((text.lines().count(), exit.spill), (10, None));
     assert!(!dir.path().join("out").exists());
@@ -194,28 +189,29 @@ fn large_output_is_kept_in_a_file() {
     }
 }
 
+on_each_backend!(memory_does_not_grow_with_the_output);
 /// Bug 56: memory does not grow with the output.
-#[test]
-fn memory_does_not_grow_with_the_output() {
-    alone("processes::two_hundred_megabytes", &[]);
+fn memory_does_not_grow_with_the_output(b: &Backend) {
+    b.alone("processes::two_hundred_megabytes", &[]);
 }
 
-#[test]
-#[ignore = "run by `memory_does_not_grow_with_the_output` in a process of its own"]
-fn two_hundred_megabytes() {
+on_each_backend!(
+    #[ignore = "run by `memory_does_not_grow_with_the_output` in a process of its own"]
+    two_hundred_megabytes
+);
+fn two_hundred_megabytes(b: &Backend) {
     let dir = TempDir::new().unwrap();
     let mut total = 0u64;
     let spec = ProcSpec { spill: Some(spill(dir.path())), ..spec("head -c 200000000 /dev/zero") };
-    let op = Op::Proc(spec);
-    let last = tau_io_std::sys::run(
-        &op,
-        &mut |reply| {
-            if let Reply::Chunk { bytes, .. } = reply {
-                total += bytes.len() as u64;
-            }
-        },
-        &CancelToken::new(),
-    );
+    let running = b.start_slowly(Op::Proc(spec));
+    let last = loop {
+        match running.next() {
+            Reply::Chunk { bytes, .. } => total += bytes.len() as u64,
+            Reply::Done(outcome) => break Ok(outcome),
+            Reply::Failed(fault) => break Err(fault),
+            other => panic!("{other:?}"),
+        }
+    };
     let Ok(Outcome::Exit(exit)) = last else { panic!("{last:?}") };
     assert_eq!(total, 200_000_000);
     assert_eq!(fs::metadata(exit.spill.unwrap()).unwrap().len(), total);
@@ -225,16 +221,17 @@ fn two_hundred_megabytes() {
     assert!(peak < 24_000, "{peak} kB");
 }
 
+on_each_backend!(no_zombies_are_left);
 /// Bug 58.
-#[test]
-fn no_zombies_are_left() {
-    alone("processes::two_hundred_runs", &[]);
+fn no_zombies_are_left(b: &Backend) {
+    b.alone("processes::two_hundred_runs", &[]);
 }
 
-#[test]
-#[ignore = "run by `no_zombies_are_left` in a process of its own"]
-fn two_hundred_runs() {
-    let b = io_std();
+on_each_backend!(
+    #[ignore = "run by `no_zombies_are_left` in a process of its own"]
+    two_hundred_runs
+);
+fn two_hundred_runs(b: &Backend) {
     for round in 0..25 {
         let runs: Vec<_> = (0..8)
             .map(|_| b.start(Op::Proc(spec("for i in 1 2 3 4 5; do (sleep 0.01 &) ; done; true"))))
@@ -255,15 +252,16 @@ fn two_hundred_runs() {
     }
 }
 
-#[test]
-fn a_signal_ends_all_groups() {
-    alone("processes::all_groups", &[]);
+on_each_backend!(a_signal_ends_all_groups);
+fn a_signal_ends_all_groups(b: &Backend) {
+    b.alone("processes::all_groups", &[]);
 }
 
-#[test]
-#[ignore = "run by `a_signal_ends_all_groups` in a process of its own"]
-fn all_groups() {
-    let b = io_std();
+on_each_backend!(
+    #[ignore = "run by `a_signal_ends_all_groups` in a process of its own"]
+    all_groups
+);
+fn all_groups(b: &Backend) {
     let runs: Vec<_> = (0..3).map(|_| b.start(Op::Proc(spec("sleep 60 & echo $!; sleep 60")))).collect();
     let mut pids = Vec::new();
     for running in &runs {
@@ -293,10 +291,4 @@ fn capture_keeps_streams_apart_and_has_limits() {
     let start = Instant::now();
     let fault = capture(&spec("sleep 60"), 5, Some(Duration::from_millis(100)), &cancel).unwrap_err();
     assert!(fault.kind == FaultKind::TimedOut && start.elapsed() < Duration::from_secs(5), "{fault}");
-}
-
-#[test]
-fn the_async_backend_says_what_it_lacks() {
-    let fault = io_smol().run(Op::Proc(spec("true"))).unwrap_err();
-    assert!(fault.detail.contains("not yet"), "{fault}");
 }

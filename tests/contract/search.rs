@@ -10,7 +10,7 @@ use tau_core::fault::{FaultKind, IoFault};
 use tau_core::op::{Hit, Op, Outcome, SearchSpec, WalkSpec};
 use tempfile::TempDir;
 
-use crate::backend::{Backend, all};
+use crate::backend::{Backend, all, on_each_backend};
 
 fn find(b: &Backend, root: &Path, pattern: &str, limit: u64) -> Result<(Vec<String>, bool), IoFault> {
     let spec = WalkSpec { root: root.to_str().unwrap().into(), pattern: pattern.into(), limit };
@@ -220,12 +220,11 @@ fn in_git(path: &str) -> bool {
     path.split('/').any(|part| part == ".git")
 }
 
+on_each_backend!(tool_vectors);
 /// The cases of the tool vectors that the ops alone decide.
-#[test]
-fn tool_vectors() {
+fn tool_vectors(b: &Backend) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors/tools/fs-tools.json");
     let doc: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-    let b = crate::backend::io_std();
     let dir = TempDir::new().unwrap();
     let base = dir.path().canonicalize().unwrap();
     for (name, entries) in doc["trees"].as_object().unwrap() {
@@ -254,13 +253,13 @@ fn tool_vectors() {
                     limit: limit(100),
                     ..spec(&root, &pattern)
                 };
-                grep(&b, spec).map(|(hits, more)| {
+                grep(b, spec).map(|(hits, more)| {
                     let line =
                         |h: &Hit| format!("{}:{}:{}:{}:{}", h.path, h.line, h.is_match, h.clipped, h.text);
                     (hits.iter().map(line).collect::<Vec<_>>(), more)
                 })
             }
-            "find" => find(&b, &root, &pattern, limit(1000)),
+            "find" => find(b, &root, &pattern, limit(1000)),
             _ => continue,
         };
         count += 1;

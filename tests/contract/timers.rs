@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use tau_tests::usage::ticks;
 
-use crate::backend::{all, io_std};
-use crate::http::alone;
+use crate::backend::{Backend, all, on_each_backend};
 
 #[test]
 fn ticks_come_in_time() {
@@ -16,16 +15,18 @@ fn ticks_come_in_time() {
     }
 }
 
-#[test]
-fn idle_costs_nothing() {
-    alone("timers::two_idle_seconds", &[]);
+on_each_backend!(idle_costs_nothing);
+fn idle_costs_nothing(b: &Backend) {
+    b.alone("timers::two_idle_seconds", &[]);
 }
 
-#[test]
-#[ignore = "run by `idle_costs_nothing` in a process of its own"]
-fn two_idle_seconds() {
-    let backend = io_std();
-    backend.ticks(&[0]);
+on_each_backend!(
+    #[ignore = "run by `idle_costs_nothing` in a process of its own"]
+    two_idle_seconds
+);
+fn two_idle_seconds(b: &Backend) {
+    b.ticks(&[0]);
+    std::thread::sleep(Duration::from_millis(200));
     let before = ticks(std::process::id());
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!(ticks(std::process::id()) - before, 0);
