@@ -35,6 +35,7 @@ pub fn handlers() -> Handlers {
             }
             other => other.neutral(),
         }),
+        ..Handlers::default()
     }
 }
 

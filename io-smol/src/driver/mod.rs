@@ -53,12 +53,12 @@ impl<M: Machine> Shared<M> {
     pub(crate) fn new(
         machine: M,
         clock: Clock,
-        handlers: Handlers,
+        mut handlers: Handlers,
         http: Arc<Client>,
         sink: Sink<M>,
         wake: Option<Arc<Wake>>,
     ) -> Arc<Self> {
-        let state = Mutex::new(State::new(machine, sink));
+        let state = Mutex::new(State::new(machine, sink, handlers.append.take()));
         Arc::new(Self { state, ended: Condvar::new(), wake, clock, handlers, http })
     }
 

@@ -9,8 +9,8 @@ use tau_core::hub::Output;
 use tau_core::ids::OpId;
 use tau_core::input::{Command, Input, Reply};
 use tau_core::op::{FsOp, Op};
-use tau_io_std::machine::{Machine, Sink, SinkFlow};
-use tau_io_std::sys::CancelToken;
+use tau_io_std::machine::{Append, Machine, Sink, SinkFlow};
+use tau_io_std::sys::{self, CancelToken};
 use tau_io_std::sys::clock::Clock;
 
 /// An op on its way to the driver's task.
@@ -30,6 +30,8 @@ struct Open {
 pub(super) struct State<M> {
     pub(super) machine: M,
     sink: Sink<M>,
+    /// Stores lines in place of a file.
+    append: Option<Append>,
     open: BTreeMap<OpId, Open>,
     /// What the task is to hand to the machine, to start, and to drop.
     pub(super) inputs: VecDeque<Input>,
@@ -46,10 +48,11 @@ pub(super) struct State<M> {
 }
 
 impl<M: Machine> State<M> {
-    pub(super) fn new(machine: M, sink: Sink<M>) -> Self {
+    pub(super) fn new(machine: M, sink: Sink<M>, append: Option<Append>) -> Self {
         Self {
             machine,
             sink,
+            append,
             open: BTreeMap::new(),
             inputs: VecDeque::new(),
             starts: VecDeque::new(),
@@ -100,6 +103,10 @@ impl<M: Machine> State<M> {
     fn carry_out(&mut self, output: Output) -> Option<Input> {
         match output {
             Output::Start { op, what } => {
+                if let (Op::Append(lines), Some(append)) = (&what, &self.append) {
+                    let reply = sys::last(append(lines));
+                    return Some(Input::Reply { op, reply });
+                }
                 let cancel = CancelToken::new();
                 let droppable = matches!(what, Op::Http(_));
                 self.open.insert(op, Open { cancel: cancel.clone(), droppable });

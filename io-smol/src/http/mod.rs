@@ -21,11 +21,14 @@ use tau_core::fault::IoFault;
 use tau_core::ids::OpId;
 use tau_core::input::Reply;
 use tau_core::op::{HttpRequest, Outcome};
+use tau_io_std::machine::Exchange;
 use tau_io_std::sys::{CancelToken, net};
 
 use crate::driver::replies::{Replies, WAITING};
 use exchange::{Answer, Broken};
 use pool::{Place, Pool};
+
+type Observer = dyn Fn(Exchange<'_>) + Send + Sync;
 
 /// Sends requests, and keeps connections. Costs nothing until the first one; may serve any number of agents.
 #[derive(Debug)]
@@ -52,12 +55,30 @@ impl Client {
     /// `Dns`, `Connect`, `Tls`, `Proxy`, `Reset`, `TimedOut`, `Invalid` (URL or header), `Other` (the answer is not
     /// HTTP); each names the host.
     pub async fn run(&self, request: &HttpRequest, replies: &Replies) -> Result<Outcome, IoFault> {
+        self.exchange(request, replies, None).await
+    }
+
+    /// The same, with somebody who looks on.
+    pub(crate) async fn exchange(
+        &self,
+        request: &HttpRequest,
+        replies: &Replies,
+        observe: Option<&Observer>,
+    ) -> Result<Outcome, IoFault> {
+        let observe = |exchange: Exchange<'_>| {
+            if let Some(observe) = observe {
+                observe(exchange);
+            }
+        };
+        observe(Exchange::Request(request));
         let limit = request.head_timeout_ms.map(Duration::from_millis);
         let place = Place::of(request);
         let late = || net::no_answer(&request.url, limit.unwrap_or_default());
         let answer = within(limit, self.ask(request, &place), late).await?;
         let (headers, coding) = answer.describe(&request.url)?;
-        replies.give(Reply::Head { status: answer.head.status().as_u16(), headers }).await;
+        let status = answer.head.status().as_u16();
+        observe(Exchange::Response { status, headers: &headers });
+        replies.give(Reply::Head { status, headers }).await;
         if let Some(conn) = body::deliver(answer, coding, request, replies).await? {
             self.pool.keep(place, conn);
         }
