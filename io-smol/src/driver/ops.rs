@@ -54,7 +54,9 @@ pub(super) fn begin<M: Machine>(
     let shared = Arc::clone(shared);
     match what {
         Op::Http(request) => Box::pin(async move {
-            let last = sys::last(shared.http.exchange(&request, &replies, shared.handlers.exchange.as_deref()).await);
+            let last = sys::last(
+                shared.http.exchange(&request, &replies, shared.handlers.exchange.as_deref()).await,
+            );
             replies.give(last).await;
         }),
         Op::Proc(spec) => Box::pin(async move {

@@ -10,8 +10,8 @@ use tau_core::ids::OpId;
 use tau_core::input::{Command, Input, Reply};
 use tau_core::op::{FsOp, Op};
 use tau_io_std::machine::{Append, Machine, Sink, SinkFlow};
-use tau_io_std::sys::{self, CancelToken};
 use tau_io_std::sys::clock::Clock;
+use tau_io_std::sys::{self, CancelToken};
 
 /// An op on its way to the driver's task.
 pub(super) struct Job {
