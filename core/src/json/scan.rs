@@ -13,30 +13,44 @@ const fn is_special(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 
-/// Position of the first quote, backslash or control character.
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// Marks the bytes of a word that need an escape. The lowest mark is exact; higher ones may be borrow artefacts.
+#[inline(always)]
+const fn special(x: u64) -> u64 {
+    let quote = x ^ (ONES * 0x22);
+    let backslash = x ^ (ONES * 0x5c);
+    let control = x.wrapping_sub(ONES * 0x20) & !x;
+    (control | quote.wrapping_sub(ONES) & !quote | backslash.wrapping_sub(ONES) & !backslash) & HIGH
+}
+
+/// Position of the first quote, backslash or control character. Four words are looked at together: this does not
+/// depend on what an optimiser makes of a loop over bytes.
 #[inline]
 pub(super) fn find_special(bytes: &[u8]) -> Option<usize> {
     const BLOCK: usize = 32;
-    // A block is looked at as a whole: without a way out in between, the compiler uses wide registers.
     let (blocks, _) = bytes.as_chunks::<BLOCK>();
-    let is_plain = |block: &&[u8; BLOCK]| !block.iter().fold(false, |any, byte| any | is_special(*byte));
-    let plain = BLOCK * blocks.iter().take_while(is_plain).count();
+    let mut plain = 0;
+    for block in blocks {
+        let (words, _) = block.as_chunks::<8>();
+        let [a, b, c, d] = words else { break };
+        let word = |bytes: &[u8; 8]| special(u64::from_le_bytes(*bytes));
+        if word(a) | word(b) | word(c) | word(d) != 0 {
+            break;
+        }
+        plain += BLOCK;
+    }
     find_in_words(bytes.get(plain..)?).map(|at| plain + at)
 }
 
 /// The same for what is short: eight bytes a step, exact at the end.
 #[inline]
 fn find_in_words(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGH;
     let (chunks, rest) = bytes.as_chunks::<8>();
     for (index, word) in chunks.iter().enumerate() {
-        let x = u64::from_le_bytes(*word);
-        let control = x.wrapping_sub(ONES * 0x20) & !x & HIGH;
-        let found = control | zero(x ^ (ONES * 0x22)) | zero(x ^ (ONES * 0x5c));
+        let found = special(u64::from_le_bytes(*word));
         if found != 0 {
-            // The lowest marked byte is exact; higher marks may be borrow artefacts.
             return Some(index * 8 + (found.trailing_zeros() / 8) as usize);
         }
     }
