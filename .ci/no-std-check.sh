@@ -18,3 +18,11 @@ done
 
 RUSTFLAGS="--sysroot=$root" cargo build --locked -p tau-core --target "$host" --target-dir target/no-std/build
 echo "no_std: tau-core and its dependencies build with core and alloc alone"
+
+# The example of a page is compiled the same way.
+out=target/no-std/build/$host/debug
+printf '#![no_std]\nextern crate alloc;\n#[path = "%s"]\npub mod page;\n' "$PWD/core/examples/in_browser_shape/page.rs" \
+  > target/no-std/page.rs
+rustc --edition 2024 --crate-type rlib --emit metadata --sysroot "$root" -L "dependency=$out/deps" -L dependency=target/no-std/build/debug/deps \
+  --extern "tau_core=$out/libtau_core.rlib" --out-dir target/no-std target/no-std/page.rs
+echo "no_std: so does the example in_browser_shape"

@@ -29,7 +29,7 @@ const CLOSING: Duration = Duration::from_secs(5);
 ///
 /// let agent = Agent::start(Options::demo())?;
 /// let answer = agent.prompt("Show me around.")?;
-/// assert!(answer.contains("tour"));
+/// assert!(answer.contains("demo"));
 /// # Ok::<(), tau_core::fault::Fault>(())
 /// ```
 ///

@@ -22,3 +22,8 @@ pub mod sys;
 
 #[cfg(feature = "driver")]
 pub use agent::{Agent, Run};
+
+/// The code blocks of the page work.
+#[cfg(all(doctest, feature = "driver"))]
+#[doc = include_str!("../../docs/embedding.md")]
+struct Embedding;

@@ -19,6 +19,7 @@ use tau_core::input::{Command, Input};
 use tau_core::now::Now;
 
 use state::State;
+pub use work::perform;
 
 use crate::http::Client;
 pub use crate::machine::{EventSink, Exchange, Handlers, Machine, Sink, SinkFlow};

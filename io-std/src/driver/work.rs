@@ -10,8 +10,9 @@ use tau_core::op::{Op, Outcome};
 
 use super::Shared;
 use super::state::{Job, State};
-use crate::machine::{Exchange, Machine};
-use crate::sys;
+use crate::http::Client;
+use crate::machine::{Exchange, Handlers, Machine};
+use crate::sys::{self, CancelToken};
 
 /// Most threads; ops beyond wait for one to become free.
 const MOST_WORKERS: usize = 64;
@@ -71,7 +72,10 @@ fn work<M: Machine>(shared: &Arc<Shared<M>>, first: Option<Job>) {
     let mut next = first;
     while let Some(job) = next {
         let op = job.op;
-        let last = sys::last(perform(shared, &job));
+        let last = {
+            let mut partial = |reply| bring(shared, &job, reply);
+            perform(&job.what, &shared.handlers, &shared.http, &mut partial, &job.cancel)
+        };
         drop(job);
         let mut state = shared.lock();
         if state.accept(op, &last) {
@@ -122,14 +126,30 @@ fn unlock<M: Machine>(shared: &Shared<M>, mut state: MutexGuard<'_, State<M>>) {
     }
 }
 
-/// Executes one op on this thread.
-fn perform<M: Machine>(shared: &Arc<Shared<M>>, job: &Job) -> Result<Outcome, IoFault> {
-    let mut partial = |reply: Reply| bring(shared, job, reply);
-    job.cancel.check()?;
-    match &job.what {
-        Op::Http(request) => {
-            let Some(observe) = &shared.handlers.exchange else {
-                return shared.http.run(request, &mut partial, &job.cancel);
+/// Executes one op on the calling thread, for any driver: what comes of it before the end goes to `partial`, the result
+/// is the last reply. Appends go to [`Handlers::append`] if that is there.
+pub fn perform(
+    op: &Op,
+    handlers: &Handlers,
+    http: &Client,
+    partial: &mut dyn FnMut(Reply),
+    cancel: &CancelToken,
+) -> Reply {
+    sys::last(outcome(op, handlers, http, partial, cancel))
+}
+
+fn outcome(
+    op: &Op,
+    handlers: &Handlers,
+    http: &Client,
+    partial: &mut dyn FnMut(Reply),
+    cancel: &CancelToken,
+) -> Result<Outcome, IoFault> {
+    cancel.check()?;
+    match (op, &handlers.append) {
+        (Op::Http(request), _) => {
+            let Some(observe) = &handlers.exchange else {
+                return http.run(request, partial, cancel);
             };
             observe(Exchange::Request(request));
             let mut partial = |reply: Reply| {
@@ -138,17 +158,16 @@ fn perform<M: Machine>(shared: &Arc<Shared<M>>, job: &Job) -> Result<Outcome, Io
                 }
                 partial(reply);
             };
-            shared.http.run(request, &mut partial, &job.cancel)
+            http.run(request, &mut partial, cancel)
         }
-        Op::Secret(op) => Ok((shared.handlers.secret)(op.clone())),
-        Op::Host(call) => {
+        (Op::Secret(op), _) => Ok((handlers.secret)(op.clone())),
+        (Op::Host(call), _) => {
             let mut update = |output| partial(Reply::Update(output));
-            Ok((shared.handlers.host)(call.clone(), &mut update, &job.cancel))
+            Ok((handlers.host)(call.clone(), &mut update, cancel))
         }
-        Op::Hook(call) => {
-            Ok(Outcome::Hook(Box::new((shared.handlers.hook)(HookCall::clone(call), &job.cancel))))
-        }
-        other => sys::run(other, &mut partial, &job.cancel),
+        (Op::Hook(call), _) => Ok(Outcome::Hook(Box::new((handlers.hook)(HookCall::clone(call), cancel)))),
+        (Op::Append(op), Some(append)) => append(op),
+        (other, _) => sys::run(other, partial, cancel),
     }
 }
 

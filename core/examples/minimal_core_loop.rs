@@ -1,6 +1,6 @@
 //! The core in a loop of one's own: no backend, no network. A host tool and the demo model do the work.
 //!
-//! `cargo run -p tau-core --example embed_minimal`
+//! `cargo run -p tau-core --example minimal_core_loop`
 
 use std::collections::VecDeque;
 use std::sync::Arc;
