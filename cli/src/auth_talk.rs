@@ -3,11 +3,11 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::backend::Client;
 use tau_core::auth::oauth::{self, Answer, Ask, Hosts, Script, Step};
 use tau_core::input::Reply;
 use tau_core::json::Value;
 use tau_core::op::{HttpRequest, host_of};
-use tau_io_std::http::Client;
 use tau_io_std::sys::clock::wall;
 use tau_io_std::sys::{CancelToken, env};
 

@@ -5,6 +5,7 @@ pub mod auth_command;
 pub mod auth_login;
 pub mod auth_store;
 pub mod auth_talk;
+pub mod backend;
 pub mod bootstrap;
 pub mod choose;
 pub mod cloud;

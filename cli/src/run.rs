@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crate::backend::{Engine, EventSink, Handlers, Machine, SinkFlow};
 use tau_core::event::Event;
 use tau_core::hub::Hub;
 use tau_core::input::Command;
 use tau_core::op::Outcome;
 use tau_core::skills::Resources;
-use tau_io_std::driver::{Engine, EventSink, Handlers, Machine, SinkFlow};
 use tau_io_std::sys::clock::Clock;
 use tau_io_std::sys::process::kill_all;
 

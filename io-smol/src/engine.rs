@@ -9,6 +9,7 @@ use std::time::Duration;
 use tau_core::input::{Command, Input};
 use tau_core::now::Now;
 use tau_io_std::machine::{Handlers, Machine, Sink};
+use tau_io_std::sys::append;
 use tau_io_std::sys::clock::Clock;
 use tau_io_std::sys::wake::Wake;
 
@@ -45,7 +46,9 @@ impl<M: Machine> Engine<M> {
     ///
     /// # Errors
     /// When no descriptor or no thread is left.
-    pub fn new(machine: M, clock: Clock, handlers: Handlers, sink: Sink<M>) -> io::Result<Self> {
+    pub fn new(machine: M, clock: Clock, mut handlers: Handlers, sink: Sink<M>) -> io::Result<Self> {
+        // At once, as in the blocking engine: what a command changes is stored and shown when it returns.
+        handlers.append.get_or_insert_with(|| Box::new(append::append));
         let wake = Arc::new(Wake::new()?);
         let shared = Shared::new(machine, clock, handlers, Arc::default(), sink, Some(Arc::clone(&wake)));
         let driver = run(Arc::clone(&shared));

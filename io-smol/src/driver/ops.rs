@@ -55,7 +55,7 @@ pub(super) fn begin<M: Machine>(
     match what {
         Op::Http(request) => Box::pin(async move {
             let last = sys::last(
-                shared.http.exchange(&request, &replies, shared.handlers.exchange.as_deref()).await,
+                shared.http.observed(&request, &replies, shared.handlers.exchange.as_deref()).await,
             );
             replies.give(last).await;
         }),

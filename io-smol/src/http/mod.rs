@@ -54,12 +54,12 @@ impl Client {
     /// # Errors
     /// `Dns`, `Connect`, `Tls`, `Proxy`, `Reset`, `TimedOut`, `Invalid` (URL or header), `Other` (the answer is not
     /// HTTP); each names the host.
-    pub async fn run(&self, request: &HttpRequest, replies: &Replies) -> Result<Outcome, IoFault> {
-        self.exchange(request, replies, None).await
+    pub async fn exchange(&self, request: &HttpRequest, replies: &Replies) -> Result<Outcome, IoFault> {
+        self.observed(request, replies, None).await
     }
 
     /// The same, with somebody who looks on.
-    pub(crate) async fn exchange(
+    pub(crate) async fn observed(
         &self,
         request: &HttpRequest,
         replies: &Replies,
@@ -88,8 +88,8 @@ impl Client {
     /// The same for a thread that blocks; a cancel ends it at once.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and `Cancelled`.
-    pub fn run_blocking(
+    /// As [`exchange`](Self::exchange), and `Cancelled`.
+    pub fn run(
         &self,
         request: &HttpRequest,
         partial: &mut dyn FnMut(Reply),
@@ -102,7 +102,7 @@ impl Client {
         let (sender, arrived) = bounded(WAITING);
         let exchange = async move {
             let replies = Replies::new(OpId(0), sender);
-            let last = self.run(request, &replies).await;
+            let last = self.exchange(request, &replies).await;
             replies.give(tau_io_std::sys::last(last)).await;
             smol::future::pending().await
         };

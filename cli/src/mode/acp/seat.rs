@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::backend::{Engine, Handlers, Machine};
 use tau_core::hub::Hub;
 use tau_core::input::Command;
 use tau_core::json::{Value, Writer};
 use tau_core::op::Outcome;
 use tau_core::skills::Resources;
-use tau_io_std::driver::{Engine, Handlers, Machine};
 use tau_io_std::sys::clock::Clock;
 
 use super::client::Client;

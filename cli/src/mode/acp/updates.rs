@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::backend::{EventSink, SinkFlow};
 use tau_core::event::{Event, MessageUpdate};
 use tau_core::hub::Hub;
 use tau_core::json::{Value, Writer};
 use tau_core::message::{AssistantMessage, StopReason};
-use tau_io_std::driver::{EventSink, SinkFlow};
 
 use super::calls::{self, CallView};
 use super::client::Client;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::backend::Engine;
 use tau_core::fault::Fault;
 use tau_core::hub::Hub;
 use tau_core::input::Command;
@@ -13,7 +14,6 @@ use tau_core::provider::demo;
 use tau_core::settings::Settings;
 use tau_core::tools::image_rules;
 use tau_core::tools::shell_env::retuned;
-use tau_io_std::driver::Engine;
 use tau_io_std::sys::image;
 
 use crate::bootstrap::Workshop;

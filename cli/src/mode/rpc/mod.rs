@@ -25,6 +25,7 @@ use std::process::{ExitCode, exit};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
+use crate::backend::{Engine, Handlers, Machine};
 use tau_core::entropy::Entropy;
 use tau_core::fault::Fault;
 use tau_core::hub::Hub;
@@ -33,7 +34,6 @@ use tau_core::json::Value;
 use tau_core::op::Outcome;
 use tau_core::settings::Scope;
 use tau_core::skills::Resources;
-use tau_io_std::driver::{Engine, Handlers, Machine};
 use tau_io_std::sys::clock::Clock;
 use tau_io_std::sys::random;
 

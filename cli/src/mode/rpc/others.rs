@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
+use crate::backend::Engine;
 use tau_core::hub::Hub;
 use tau_core::json::Writer;
-use tau_io_std::driver::Engine;
 
 use super::Rpc;
 use super::call::Call;

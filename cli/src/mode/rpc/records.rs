@@ -3,12 +3,12 @@
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::backend::{EventSink, SinkFlow};
 use tau_core::event::Event;
 use tau_core::fault::Fault;
 use tau_core::hub::Hub;
 use tau_core::json::{Value, Writer};
 use tau_core::message::Message;
-use tau_io_std::driver::{EventSink, SinkFlow};
 
 use super::bash;
 use crate::mode::pipe::patience::Patience;

@@ -5,10 +5,10 @@ use std::fs;
 use std::mem;
 use std::sync::Arc;
 
+use crate::backend::Machine;
 use tau_core::input::Command;
 use tau_core::json::Writer;
 use tau_core::session::{Session, Want, fork, open};
-use tau_io_std::driver::Machine;
 
 use super::call::Call;
 use super::commands::Answer;

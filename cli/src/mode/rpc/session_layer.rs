@@ -1,10 +1,10 @@
 //! Commands about retries, compaction and the tree. What takes time is answered when the agent is idle again; its
 //! events come before its response.
 
+use crate::backend::Machine;
 use tau_core::harness::SummaryWish;
 use tau_core::input::Command;
 use tau_core::json::Writer;
-use tau_io_std::driver::Machine;
 
 use super::call::Call;
 use super::commands::Answer;
