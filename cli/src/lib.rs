@@ -46,6 +46,7 @@ use std::process::ExitCode;
 use args::Args;
 use bootstrap::Base;
 use config::Access;
+use mode::totals::Totals;
 use mode::{Mode, Surface};
 use sessions::Refusal;
 use surroundings::Surroundings;
@@ -106,6 +107,7 @@ pub fn main() -> ExitCode {
         return list_models(&args, wanted);
     }
     memory::one_heap();
+    let totals = args.totals.then(Totals::default);
     let mut warnings = Vec::new();
     let prepared = bootstrap::prepare(args, mode == Mode::Rpc, stdin_is_terminal, &mut warnings);
     warnings.iter().for_each(|warning| out::note(warning));
@@ -119,8 +121,8 @@ pub fn main() -> ExitCode {
     };
     let surface: Box<dyn Surface + Send> = match mode {
         Mode::Rpc => return mode::rpc::run(ready),
-        Mode::Json => Box::new(mode::json::Json::new(&ready.header)),
-        _ => Box::new(mode::print::Print::new(stdout_is_terminal)),
+        Mode::Json => Box::new(mode::json::Json::new(&ready.header, totals)),
+        _ => Box::new(mode::print::Print::new(stdout_is_terminal, totals)),
     };
     run::run(ready, surface)
 }
@@ -169,6 +171,7 @@ fn nonsense(args: &Args, mode: Mode) -> impl Iterator<Item = String> {
             mode == Mode::Rpc && !args.files.is_empty(),
             "--mode rpc takes no @file arguments: messages come as commands",
         ),
+        (mode == Mode::Rpc && args.totals, "--totals: in mode rpc the command get_session_stats tells them"),
     ];
     table.into_iter().filter(|(wrong, _)| *wrong).map(|(_, text)| text.to_owned())
 }

@@ -109,6 +109,8 @@ pub struct Args {
     pub session_dir: Option<String>,
     /// `--no-session`
     pub no_session: bool,
+    /// `--totals`
+    pub totals: bool,
     /// `--record`
     pub record: Option<String>,
     /// `--name`
@@ -297,6 +299,7 @@ impl Parser {
         match id {
             Which::Approve => args.approve = Some(true),
             Which::NoApprove => args.approve = Some(false),
+            Which::Totals => args.totals = true,
             Which::Offline => args.offline = true,
             Which::Verbose => args.verbose = true,
             Which::Help => args.help = true,

@@ -7,6 +7,8 @@ pub(crate) enum Which {
     /// `--record`
     Record,
     Mode,
+    /// `--totals`
+    Totals,
     Provider,
     Model,
     Models,
@@ -85,6 +87,7 @@ pub(crate) const GROUPS: &[(&str, &[Opt])] = &[
                 "text|json|rpc",
                 "json: one event a line; rpc: driven over pipes",
             ),
+            flag(Which::Totals, "--totals", None, "json: a last line with tokens and cost; text: on stderr"),
             valued(
                 Which::Record,
                 "--record",

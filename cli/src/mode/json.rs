@@ -6,6 +6,7 @@ use tau_core::event::Event;
 use tau_core::json::Writer;
 
 use super::Surface;
+use super::totals::Totals;
 use crate::out::{Out, note};
 use crate::visible::harmless;
 
@@ -14,13 +15,14 @@ use crate::visible::harmless;
 pub struct Json {
     out: Out,
     failed: bool,
+    totals: Option<Totals>,
 }
 
 impl Json {
-    /// Begins the stream with the header line of the session, as stored.
+    /// Begins the stream with the header line of the session, as stored; `totals` end it.
     #[must_use]
-    pub fn new(header: &str) -> Self {
-        let mut json = Self::default();
+    pub fn new(header: &str, totals: Option<Totals>) -> Self {
+        let mut json = Self { totals, ..Self::default() };
         json.out.buffer().push_str(header.trim_end());
         json.out.buffer().push('\n');
         json
@@ -32,6 +34,9 @@ impl Surface for Json {
         if let Event::Error(fault) = event {
             self.failed = true;
             note(&harmless(&fault.message));
+        }
+        if let Some(totals) = &mut self.totals {
+            totals.count(event);
         }
         if self.out.is_closed() {
             return;
@@ -55,6 +60,12 @@ impl Surface for Json {
 
     /// A failed reply is told by the events and is no failure of the program.
     fn finish(&mut self) -> bool {
+        if let Some(totals) = &self.totals {
+            let mut w = Writer::append_to(mem::take(self.out.buffer()));
+            totals.write(&mut w);
+            *self.out.buffer() = w.into_string();
+            self.out.buffer().push('\n');
+        }
         self.out.flush();
         !self.failed
     }

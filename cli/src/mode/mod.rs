@@ -5,6 +5,7 @@ pub mod json;
 pub mod pipe;
 pub mod print;
 pub mod rpc;
+pub mod totals;
 
 use tau_core::event::Event;
 

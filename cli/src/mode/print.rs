@@ -7,6 +7,7 @@ use tau_core::harness::Reason;
 use tau_core::message::{AssistantMessage, Block, Message, StopReason};
 
 use super::Surface;
+use super::totals::Totals;
 use crate::out::{Out, note};
 use crate::visible::harmless;
 
@@ -17,13 +18,14 @@ pub struct Print {
     to_terminal: bool,
     last: Option<Arc<Message>>,
     failed: bool,
+    totals: Option<Totals>,
 }
 
 impl Print {
     /// `to_terminal`: stdout is a terminal, so control sequences must not reach it (D71).
     #[must_use]
-    pub fn new(to_terminal: bool) -> Self {
-        Self { to_terminal, ..Self::default() }
+    pub fn new(to_terminal: bool, totals: Option<Totals>) -> Self {
+        Self { to_terminal, totals, ..Self::default() }
     }
 
     fn answer(&mut self, reply: &AssistantMessage) -> bool {
@@ -57,6 +59,9 @@ fn failure_text(reply: &AssistantMessage) -> String {
 
 impl Surface for Print {
     fn on_event(&mut self, event: &Event) {
+        if let Some(totals) = &mut self.totals {
+            totals.count(event);
+        }
         match event {
             Event::MessageEnd(message) if !matches!(**message, Message::System(_)) => {
                 self.last = Some(Arc::clone(message));
@@ -91,6 +96,9 @@ impl Surface for Print {
     fn finish(&mut self) -> bool {
         let last = self.last.take();
         let answered = last.as_deref().and_then(Message::as_assistant).is_none_or(|reply| self.answer(reply));
+        if let Some(totals) = &self.totals {
+            note(&totals.text());
+        }
         answered && !self.failed
     }
 }
