@@ -16,8 +16,11 @@ fn place(script: impl IntoIterator<Item = Reply>) -> (Sandbox, Server) {
 /// Every line as a consumer that knows nothing but JSON would read it; each is an object with a type.
 fn lines(run: &Run) -> Vec<Value> {
     assert!(run.out.ends_with('\n'), "{:?}", run.out);
-    let lines: Vec<Value> =
-        run.out.split_terminator('\n').map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = run
+        .out
+        .split_terminator('\n')
+        .map(|line| serde_json::from_str(line).expect("a whole object"))
+        .collect();
     assert!(lines.iter().all(|line| line["type"].is_string()));
     lines
 }
