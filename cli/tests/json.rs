@@ -1,4 +1,5 @@
 //! JSON mode as batch jobs use it: whole lines only, totals, exit codes.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::io::Read;
 use std::process::Stdio;
