@@ -25,7 +25,7 @@ fi
 # What is ignored by itself is run by another test, in a process of its own; conversations with real peers by people.
 while IFS= read -r found; do
   file=${found%%:*}
-  name=$(grep -A2 -F "${found#*:}" "$file" | sed -nE 's/^ *(pub )?fn ([a-z0-9_]+).*/\2/p' | head -1)
+  name=$(grep -A2 -F "${found#*:}" "$file" | sed -nE 's/^ *((pub )?fn )?([a-z0-9_]+)(\(.*)?$/\3/p' | head -1)
   grep -rqE "alone\(\"([a-z_]+::)*$name\"" "$(dirname "$file")" || complain "$file: nothing runs the ignored test $name"
 done < <(grep -rE '#\[ignore = ' --include='*.rs' core io-std io-smol cli tests | grep -v '^tests/real_peers/')
 

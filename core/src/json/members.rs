@@ -14,14 +14,14 @@ use super::parse::{JsonError, parse};
 pub fn members(text: &str) -> Result<Vec<(String, &str)>, JsonError> {
     let mut scan = Scan { text, at: 0 };
     let mut found = Vec::new();
-    scan.expect(b'{', "expected an object")?;
+    scan.need(b'{', "expected an object")?;
     if scan.peek() == Some(b'}') {
         scan.at += 1;
         return scan.end(found);
     }
     loop {
         let key = scan.key()?;
-        scan.expect(b':', "expected a colon")?;
+        scan.need(b':', "expected a colon")?;
         found.push((key, scan.value()?));
         match scan.peek() {
             Some(b',') => scan.at += 1,
@@ -53,7 +53,7 @@ impl<'a> Scan<'a> {
         self.rest().first().copied()
     }
 
-    fn expect(&mut self, wanted: u8, reason: &'static str) -> Result<(), JsonError> {
+    fn need(&mut self, wanted: u8, reason: &'static str) -> Result<(), JsonError> {
         if self.peek() != Some(wanted) {
             return Err(self.error(reason));
         }

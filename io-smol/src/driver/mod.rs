@@ -5,7 +5,7 @@
 //! thread drives as many agents as there are futures on it, and any executor will do. Ops that block run on smol's
 //! pool for blocking work.
 //!
-//! What arrives waits in a queue of [`replies::WAITING`] places: a machine (or a sink) that is slow slows the socket
+//! What arrives waits in a queue of bounded length: a machine (or a sink) that is slow slows the socket
 //! or the pipe down. After a few inputs in a row the future lets others run.
 
 mod ops;
