@@ -24,7 +24,7 @@ const EXAMPLES: [(&str, &str, &[&str]); 6] = [
         "",
         &["allowed: weather", "asking the station", "It rains in Lisbon.", "answer: Take an umbrella."],
     ),
-    ("many_agents", "", &["16 agents, 64 tool calls", "tau-tour.txt shows"]),
+    ("many_agents", "", &["1000 agents, 1000 tool calls", "That was the demo"]),
     ("tokio_host", "", &["one calls read", "one: ", "two: ", "three: "]),
 ];
 
