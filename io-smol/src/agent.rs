@@ -264,12 +264,12 @@ impl Run<'_> {
     /// Whether nothing follows. What is left when the last event was shown brings no other: it is looked at again.
     fn has_ended(&mut self, cx: &mut Context<'_>) -> bool {
         let (ended, quiet) = self.agent.with(|hub| (hub.is_settled(), hub.desk().is_idle()));
-        while quiet && !ended {
-            let look = self.look.get_or_insert_with(|| Timer::after(LOOK));
-            if pin!(look).poll(cx).is_pending() {
-                break;
+        if quiet && !ended {
+            let mut look = self.look.take().unwrap_or_else(|| Timer::after(LOOK));
+            while pin!(&mut look).poll(cx).is_ready() {
+                look = Timer::after(LOOK);
             }
-            self.look = None;
+            self.look = Some(look);
         }
         ended
     }
