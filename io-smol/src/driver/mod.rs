@@ -68,12 +68,17 @@ impl<M: Machine> Shared<M> {
 
     /// Lets go of the lock, then wakes whom the change concerns.
     fn unlock(&self, mut state: MutexGuard<'_, State<M>>) {
-        let wake = state.take_wake();
         let task = state.task.take();
-        drop(state);
+        self.unlock_in_task(state);
         if let Some(task) = task {
             task.wake();
         }
+    }
+
+    /// The same for the task itself, which looks at the state anyway before it sleeps.
+    fn unlock_in_task(&self, mut state: MutexGuard<'_, State<M>>) {
+        let wake = state.take_wake();
+        drop(state);
         if let Some(waiting) = self.wake.as_ref().filter(|_| wake) {
             waiting.wake();
         }
@@ -312,6 +317,6 @@ fn turn<M: Machine>(
         shared.ended.notify_all();
     }
     let over = state.is_over();
-    shared.unlock(state);
+    shared.unlock_in_task(state);
     over
 }

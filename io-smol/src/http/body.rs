@@ -19,7 +19,7 @@ use ureq_proto::client::{Call, RecvBodyResult, RecvResponseResult};
 use super::connect::Conn;
 use super::exchange::{Answer, not_http};
 use super::input::Input;
-use super::wire::is_pending;
+use super::wire::{Wire, is_pending};
 
 /// Delivers the body: waits for a piece, decodes what has arrived, hands it over. Gives the connection back when it
 /// can be used again.
@@ -180,17 +180,25 @@ impl Idle {
 
     /// Takes what arrives; `None` = nothing did in time.
     async fn receive(&mut self, input: &mut Input, conn: &mut Conn) -> io::Result<Option<usize>> {
-        match input.read(&mut conn.wire) {
-            Err(e) if is_pending(&e) => {}
-            other => return other.map(Some),
-        }
         self.last = Instant::now();
-        let mut arrives = pin!(input.receive(&mut conn.wire));
-        poll_fn(|cx| match arrives.as_mut().poll(cx) {
-            Poll::Ready(amount) => Poll::Ready(amount.map(Some)),
-            Poll::Pending => self.poll(cx).map(|()| Ok(None)),
-        })
-        .await
+        // A layer of encryption may hold more than the socket does.
+        let mut wait = input.is_drained() && matches!(conn.wire, Wire::Plain(_));
+        loop {
+            if wait {
+                let mut ready = pin!(conn.wire.ready(false));
+                let in_time = poll_fn(|cx| match ready.as_mut().poll(cx) {
+                    Poll::Ready(ready) => Poll::Ready(ready.map(|()| true)),
+                    Poll::Pending => self.poll(cx).map(|()| Ok(false)),
+                });
+                if !in_time.await? {
+                    return Ok(None);
+                }
+            }
+            match input.read(&mut conn.wire) {
+                Err(e) if is_pending(&e) => wait = true,
+                other => return other.map(Some),
+            }
+        }
     }
 
     /// Ready once the limit ran out.

@@ -16,6 +16,8 @@ pub(super) struct Input {
     /// What is there lies between these.
     start: usize,
     end: usize,
+    /// The last read left room: most likely nothing more is there.
+    drained: bool,
 }
 
 impl Input {
@@ -38,6 +40,11 @@ impl Input {
         if self.is_empty() {
             (self.start, self.end) = (0, 0);
         }
+    }
+
+    /// Whether to wait before the next read.
+    pub(super) const fn is_drained(&self) -> bool {
+        self.drained
     }
 
     /// Size of the buffer; what is decoded at once need not be larger.
@@ -73,6 +80,7 @@ impl Input {
 
     fn arrived(&mut self, amount: usize) -> usize {
         self.end = (self.end + amount).min(self.buffer.len());
+        self.drained = self.end < self.buffer.len();
         // What fills the buffer comes fast: a larger one saves calls.
         if self.start == 0 && self.end == self.buffer.len() && self.end < LARGE {
             self.buffer.resize((self.end * 2).min(LARGE), 0);

@@ -72,7 +72,7 @@ impl Wire {
     }
 
     /// Waits until the stream can go on after it said `WouldBlock`.
-    async fn ready(&self, writes: bool) -> io::Result<()> {
+    pub(super) async fn ready(&self, writes: bool) -> io::Result<()> {
         if writes || self.wants_write() {
             self.socket().writable().await
         } else {
