@@ -167,10 +167,9 @@ impl Told {
             Event::ToolEnd { .. } => drop(self.tool_calls.fetch_add(1, Ordering::SeqCst)),
             Event::MessageEnd(message) => {
                 let Message::Assistant(reply) = &**message else { return };
-                if matches!(reply.stop_reason, StopReason::Error | StopReason::Aborted) {
-                    if self.failed.fetch_add(1, Ordering::SeqCst) < 5 {
-                        println!("failed: {:?}", reply.error_message);
-                    }
+                let failed = matches!(reply.stop_reason, StopReason::Error | StopReason::Aborted);
+                if failed && self.failed.fetch_add(1, Ordering::SeqCst) < 5 {
+                    println!("failed: {:?}", reply.error_message);
                 }
             }
             Event::MessageUpdate { update: MessageUpdate::TextDelta { delta, .. }, .. } => {
