@@ -260,13 +260,27 @@ pub mod request {
 /// Length in UTF-16 units.
 #[must_use]
 pub fn utf16_len(text: &str) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    // How many bytes of a word have their highest bit set.
+    let count = |marks: u64| ((marks & HIGH) >> 7).wrapping_mul(ONES) >> 56;
+    let units_of = |x: u64| {
+        let continuation = x & !(x << 1);
+        let four_bytes = x & x << 1 & x << 2 & x << 3;
+        8 - count(continuation) + count(four_bytes)
+    };
+    let (blocks, rest) = text.as_bytes().as_chunks::<32>();
     let mut units = 0;
-    // Blocks small enough for a byte counter let the compiler use wide registers.
-    for block in text.as_bytes().chunks(120) {
-        let count: u8 = block.iter().map(|&b| u8::from(b & 0xc0 != 0x80) + u8::from(b >= 0xf0)).sum();
-        units += u64::from(count);
+    for block in blocks {
+        let words = block.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        // Most text is ASCII.
+        units += match words.clone().fold(0, |all, word| all | word) & HIGH {
+            0 => 32,
+            _ => words.map(units_of).sum(),
+        };
     }
-    units
+    let left = rest.iter().map(|&b| u64::from(b & 0xc0 != 0x80) + u64::from(b >= 0xf0));
+    units + left.sum::<u64>()
 }
 
 /// Length of the compact JSON text of a value, in UTF-16 units, without writing it.
@@ -307,6 +321,20 @@ mod tests {
     use alloc::string::ToString;
 
     use super::*;
+
+    #[test]
+    fn utf16_units_are_counted_in_every_place() {
+        let pieces =
+            ["a", "é", "€", "😀", "plain text that is longer than one block of bytes", "\u{7f}\u{80}"];
+        let mut text = String::new();
+        for turn in 0..400_usize {
+            assert_eq!(utf16_len(&text), text.encode_utf16().count() as u64, "{text}");
+            text.push_str(pieces[(turn * 7 + turn / 5) % pieces.len()]);
+            if turn % 40 == 39 {
+                text.clear();
+            }
+        }
+    }
     use crate::json;
 
     #[test]

@@ -36,8 +36,12 @@ pub(super) fn find_special(bytes: &[u8]) -> Option<usize> {
         let (words, _) = block.as_chunks::<8>();
         let [a, b, c, d] = words else { break };
         let word = |bytes: &[u8; 8]| special(u64::from_le_bytes(*bytes));
-        if word(a) | word(b) | word(c) | word(d) != 0 {
-            break;
+        let marks = [word(a), word(b), word(c), word(d)];
+        if marks.iter().fold(0, |all, mark| all | mark) != 0 {
+            let first = |(index, mark): (usize, &u64)| {
+                (*mark != 0).then(|| plain + index * 8 + (mark.trailing_zeros() / 8) as usize)
+            };
+            return marks.iter().enumerate().find_map(first);
         }
         plain += BLOCK;
     }
