@@ -1,6 +1,6 @@
 //! Ops that the embedding program answers: host tools, hooks, credentials.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tau_core::agent::{HookCall, HookReply, ToolVerdict};
@@ -9,9 +9,11 @@ use tau_core::input::Reply;
 use tau_core::message::ToolCall;
 use tau_core::op::{HostCall, Op, Outcome, SecretOp};
 use tau_core::tools::ToolOutput;
-use tau_io_std::machine::Handlers;
+use tau_io_std::machine::{Exchange, Handlers};
 
 use crate::backend::{Backend, on_each_backend};
+use crate::http::request;
+use crate::server::Server;
 
 /// A tool that counts, or waits until it is cancelled; a hook that blocks calls of tools called `wait`.
 pub fn handlers() -> Handlers {
@@ -35,8 +37,36 @@ pub fn handlers() -> Handlers {
             }
             other => other.neutral(),
         }),
-        ..Handlers::default()
+        append: None,
+        exchange: Some(Box::new(|exchange| {
+            let told = match exchange {
+                Exchange::Request(request) => request.url.clone(),
+                Exchange::Response { status, headers } => {
+                    let mark = headers.iter().find(|(name, _)| name == "x-mark");
+                    format!("{status} {}", mark.map_or("", |(_, mark)| mark))
+                }
+            };
+            SEEN.lock().unwrap().push(told);
+        })),
     }
+}
+
+/// What was seen of exchanges, by all tests.
+static SEEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+on_each_backend!(exchanges_are_looked_at);
+fn exchanges_are_looked_at(b: &Backend) {
+    let server = Server::new(|mut client, _| {
+        let line = client.request().unwrap().line;
+        let mark = line.split(' ').nth(1).unwrap();
+        client.send(format!("HTTP/1.1 418 No\r\ncontent-length: 0\r\nx-mark: {mark}\r\n\r\n"));
+    });
+    let url = server.url(&format!("/{}", b.name));
+    b.run(Op::Http(request(url.clone()))).unwrap();
+    let seen = SEEN.lock().unwrap();
+    let asked = seen.iter().position(|told| *told == url).unwrap();
+    let answered = seen.iter().position(|told| *told == format!("418 /{}", b.name)).unwrap();
+    assert!(asked < answered);
 }
 
 fn host(tool: &str, steps: u64) -> Op {

@@ -13,7 +13,7 @@ use tau_core::op::{Headers, HttpRequest, Op, Outcome};
 use crate::backend::{Backend, on_each_backend};
 use crate::server::{Client, Server};
 
-fn request(url: impl Into<String>) -> HttpRequest {
+pub fn request(url: impl Into<String>) -> HttpRequest {
     HttpRequest {
         method: "POST",
         url: url.into(),
