@@ -30,8 +30,8 @@ pub fn hub(boot: Boot, now: Now, file: Option<&str>) -> Result<Hub, String> {
         }
         _ => format!("--record: {path} cannot be written: {e}"),
     })?;
-    let mut pages = Pages { file: Some(file), path: path.to_owned(), kept: String::new() };
-    let sink = Box::new(move |line: &str, urgent: bool| pages.take(line, urgent));
+    let mut pages = Pages { file: Some(file), path: path.to_owned(), kept: Vec::new() };
+    let sink = Box::new(move |bytes: &[u8], urgent: bool| pages.take(bytes, urgent));
     let log = Log::begin(VERSION, now, &boot, sink, Box::new(read));
     let mut hub = Hub::new(boot, now);
     hub.record(Box::new(log));
@@ -53,17 +53,17 @@ struct Pages {
     /// `None` once it could not be written.
     file: Option<File>,
     path: String,
-    kept: String,
+    kept: Vec<u8>,
 }
 
 impl Pages {
-    fn take(&mut self, line: &str, urgent: bool) {
+    fn take(&mut self, bytes: &[u8], urgent: bool) {
         let Some(file) = &mut self.file else { return };
-        self.kept.push_str(line);
+        self.kept.extend_from_slice(bytes);
         if !urgent && self.kept.len() < KEPT_BACK {
             return;
         }
-        if let Err(e) = file.write_all(self.kept.as_bytes()) {
+        if let Err(e) = file.write_all(&self.kept) {
             note(&format!("--record: {} cannot be written any more: {e}", self.path));
             self.file = None;
         }

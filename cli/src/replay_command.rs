@@ -1,7 +1,7 @@
 //! `tau replay FILE`: a recorded run again, without network, files or clock.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 
 use tau_core::hub::{Hub, Output};
 use tau_core::json::Writer;
@@ -94,6 +94,16 @@ fn replay(wish: &Wish) -> Result<Done, String> {
         let Some(record) = line.strip_suffix('\n') else { break };
         if let Some(done) = step(replay.line(record)?, quiet, &mut out) {
             return Ok(done);
+        }
+        if let Some(len) = replay.wants() {
+            let mut bytes = Vec::new();
+            let wanted = (len as u64).saturating_add(1);
+            let read = lines.by_ref().take(wanted).read_to_end(&mut bytes).map_err(told)?;
+            if read as u64 != wanted {
+                break;
+            }
+            bytes.truncate(len);
+            replay.bytes(&bytes);
         }
     }
     if wish.until.is_some() {

@@ -6,12 +6,12 @@ use libfuzzer_sys::fuzz_target;
 use tau_core::record::{Replay, Step};
 
 fuzz_target!(|data: &[u8]| {
-    let text = String::from_utf8_lossy(data);
-    let mut replay = Replay::new();
-    for line in text.lines() {
-        match replay.line(line) {
-            Ok(Step::Same(_)) => {}
-            Ok(Step::Different(difference)) => {
+    let (mut replay, mut rest) = (Replay::new(), data);
+    loop {
+        match replay.record(rest) {
+            Ok(None) => break,
+            Ok(Some((Step::Same(_), behind))) => rest = behind,
+            Ok(Some((Step::Different(difference), _))) => {
                 assert!(!difference.to_string().is_empty());
                 return;
             }

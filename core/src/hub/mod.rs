@@ -117,22 +117,23 @@ impl Hub {
         Self::with_ops(boot, now, Ops::default())
     }
 
-    /// The machine as it was after the lines of a [record]: it need not run from the beginning of
+    /// The machine as it was after what a [record] holds: it need not run from the beginning of
     /// time again. What it said then is not said again; what was under way is still expected.
     ///
     /// # Errors
-    /// What is wrong with a line, or that something is not as it was.
-    pub fn restore<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+    /// What is wrong with a record, or that something is not as it was.
+    pub fn restore(mut log: &[u8]) -> Result<Self, String> {
         let mut replay = record::Replay::new();
-        for line in lines {
-            if let record::Step::Different(difference) = replay.line(line)? {
+        while let Some((step, rest)) = replay.record(log)? {
+            if let record::Step::Different(difference) = step {
                 return Err(difference.to_string());
             }
+            log = rest;
         }
         if let record::Step::Different(difference) = replay.end()? {
             return Err(difference.to_string());
         }
-        replay.into_hub().ok_or_else(|| "there are no lines".to_string())
+        replay.into_hub().ok_or_else(|| "the record is empty".to_string())
     }
 
     /// Goes on with another session, model and prompt. Poll afterwards. Only when the hub is idle: what is under way

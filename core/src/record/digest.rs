@@ -5,6 +5,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use crate::event::{Event, MessageUpdate};
 use crate::hub::Output;
@@ -19,6 +20,66 @@ impl core::fmt::Display for Digest {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{:012x}", self.0 & 0xffff_ffff_ffff)
     }
+}
+
+/// Outputs in a row that are told from others together: each by itself, but pieces of a stream with those beside them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// How many.
+    pub count: u64,
+    digest: Digest,
+}
+
+impl core::fmt::Display for Group {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.count {
+            1 => self.digest.fmt(f),
+            count => write!(f, "{}*{count}", self.digest),
+        }
+    }
+}
+
+/// What followed from one input.
+#[derive(Debug, Default)]
+pub struct Groups {
+    list: Vec<Group>,
+    /// The last one takes more.
+    open: bool,
+}
+
+impl Groups {
+    /// Adds an output. `scratch` is a buffer to write in.
+    pub fn add(&mut self, output: &Output, scratch: &mut String) {
+        let digest = digest(output, scratch);
+        let piece = is_piece(output);
+        match self.list.last_mut().filter(|_| piece && self.open) {
+            Some(group) => {
+                let mut hash = Hash(group.digest.0);
+                hash.number(digest.0);
+                *group = Group { count: group.count + 1, digest: hash.finish() };
+            }
+            None => self.list.push(Group { count: 1, digest }),
+        }
+        self.open = piece;
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> &[Group] {
+        &self.list
+    }
+
+    /// Whether nothing followed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+}
+
+/// Whether an output is a piece of a stream.
+#[must_use]
+pub const fn is_piece(output: &Output) -> bool {
+    matches!(output, Output::Event(Event::MessageUpdate { .. }))
 }
 
 /// A hash for telling differences, not for keeping secrets: eight bytes at a time.

@@ -1,18 +1,19 @@
 //! The lines of a log, as they are written.
 
 use alloc::boxed::Box;
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use core::mem;
 
 use super::boot::{SessionSource, write_boot, write_env};
-use super::digest::{Digest, digest};
+use super::digest::{Groups, is_piece};
 use super::{Recorder, command, reply};
 use crate::hub::{Boot, Output};
+use crate::ids::OpId;
 use crate::input::{Command, Input, Reply};
 use crate::json::Writer;
 use crate::now::Now;
-use crate::op::Outcome;
+use crate::op::{Outcome, Stream};
 use crate::text::redact::Secrets;
 use crate::tools::ToolEnv;
 
@@ -22,15 +23,15 @@ pub const FORMAT: u64 = 1;
 /// Gives the bytes of a session file that a machine begins with; `None` when they cannot be read.
 pub type ReadFile = Box<dyn FnMut(&str) -> Option<Vec<u8>> + Send>;
 
-/// Takes whole lines. `urgent` ones should be out when the program dies.
-pub type Sink = Box<dyn FnMut(&str, bool) + Send>;
+/// Takes whole records. `urgent` ones should be out when the program dies.
+pub type Sink = Box<dyn FnMut(&[u8], bool) + Send>;
 
 /// Writes a log.
 pub struct Log {
     sink: Sink,
     read: ReadFile,
-    /// Digests of what followed from the last input.
-    digests: Vec<Digest>,
+    /// What followed from the last input: outputs, pieces of a stream in a row together.
+    groups: Groups,
     /// Everything that followed from the last input was polled.
     drained: bool,
     /// Something but pieces of a stream came out since the last line.
@@ -48,7 +49,7 @@ impl Log {
         let mut log = Self {
             sink,
             read,
-            digests: Vec::new(),
+            groups: Groups::default(),
             drained: false,
             weighty: false,
             secrets: Secrets::default(),
@@ -81,39 +82,46 @@ impl Log {
         w.end_object();
         self.line = w.into_string();
         self.line.push('\n');
-        (self.sink)(&self.line, urgent);
+        (self.sink)(self.line.as_bytes(), urgent);
     }
 
     /// What came out since the last line.
     fn outputs(&mut self, drained: bool) {
-        if self.digests.is_empty() && drained {
+        if self.groups.is_empty() && drained {
             return;
         }
-        let digests = mem::take(&mut self.digests);
+        let groups = mem::take(&mut self.groups);
         let urgent = mem::take(&mut self.weighty);
-        let scratch = &mut self.scratch;
-        let mut line = mem::take(&mut self.line);
-        line.clear();
-        let mut w = Writer::append_to(line);
-        w.begin_object();
-        w.key("out");
-        w.begin_array();
-        for digest in &digests {
-            use core::fmt::Write as _;
-            scratch.clear();
-            let _ = write!(scratch, "{digest}");
-            w.str(scratch);
-        }
-        w.end_array();
-        if !drained {
-            w.field_bool("more", true);
-        }
-        w.end_object();
-        self.line = w.into_string();
-        self.line.push('\n');
-        (self.sink)(&self.line, urgent);
-        self.digests = digests;
-        self.digests.clear();
+        self.write(urgent, |w| {
+            w.key("out");
+            w.begin_array();
+            for group in groups.all() {
+                w.str(&group.to_string());
+            }
+            w.end_array();
+            if !drained {
+                w.field_bool("more", true);
+            }
+        });
+    }
+
+    /// Bytes of a body or a pipe stand behind their line as they are: most of a log are these.
+    fn chunk(&mut self, now: Now, op: OpId, stream: Stream, bytes: &[u8]) {
+        let cleaned = self.secrets.hidden(bytes);
+        let bytes = cleaned.as_deref().unwrap_or(bytes);
+        self.write(false, |w| {
+            time(now, w);
+            w.field_u64("op", op.0);
+            w.field_str("in", "chunk");
+            match stream {
+                Stream::Body => {}
+                Stream::Stdout => w.field_str("of", "stdout"),
+                Stream::Stderr => w.field_str("of", "stderr"),
+            }
+            w.field_u64("raw", bytes.len() as u64);
+        });
+        (self.sink)(bytes, false);
+        (self.sink)(b"\n", false);
     }
 
     /// An input comes: not everything may have been polled.
@@ -140,19 +148,20 @@ impl Recorder for Log {
         if let Input::Reply { reply: Reply::Done(Outcome::Secret(Ok(credential))), .. } = input {
             self.secrets = credential.into();
         }
-        let secrets = mem::take(&mut self.secrets);
+        if let Input::Reply { op, reply: Reply::Chunk { stream, bytes } } = input {
+            return self.chunk(now, *op, *stream, bytes);
+        }
         self.write(false, |w| {
             time(now, w);
             match input {
                 Input::Command(command) => command::write(command, w),
                 Input::Reply { op, reply } => {
                     w.field_u64("op", op.0);
-                    reply::write(reply, &|bytes| secrets.hidden(bytes), w);
+                    reply::write(reply, w);
                 }
                 Input::Tick => w.field_str("in", "tick"),
             }
         });
-        self.secrets = secrets;
     }
 
     fn command(&mut self, now: Now, command: &Command) {
@@ -172,10 +181,8 @@ impl Recorder for Log {
     }
 
     fn output(&mut self, output: &Output) {
-        use crate::event::Event;
-        self.weighty |= !matches!(output, Output::Event(Event::MessageUpdate { .. }));
-        let digest = digest(output, &mut self.scratch);
-        self.digests.push(digest);
+        self.weighty |= !is_piece(output);
+        self.groups.add(output, &mut self.scratch);
     }
 
     fn drained(&mut self) {

@@ -1,13 +1,14 @@
 //! The flight recorder (decisions D60, D61): the inputs of a machine as lines, and the machine run again from them.
 //!
-//! A log is JSON, one record a line. The first line is what the machine was made of; then each input with its time,
+//! A log is JSON, one record a line, and bytes of bodies and pipes as they are. The first line is what the machine was made of; then each input with its time,
 //! and after it a digest of every output that followed:
 //!
 //! ```text
 //! {"tau":1,"program":"0.1.0","m":0,"w":1790000000000,"boot":{…}}
 //! {"m":12,"w":1790000000012,"in":"prompt","text":"hello","images":[]}
 //! {"out":["9f31c2d07b1e","…"]}                        (and "more":true when an input came before everything was polled)
-//! {"m":57,"w":1790000000057,"op":3,"in":"chunk","s":"data: …"}
+//! {"m":57,"w":1790000000057,"op":3,"in":"chunk","raw":212}
+//! data: …                                             (212 bytes as they came, then a line feed)
 //! ```
 //!
 //! Inputs decide everything: the same lines give the same outputs, so a log needs no network, no files and no clock.
@@ -23,7 +24,7 @@ mod reply;
 mod value;
 
 pub use boot::{SessionSource, read_boot, write_boot};
-pub use digest::{Digest, describe, digest};
+pub use digest::{Digest, Group, Groups, describe, digest, is_piece};
 pub use log::{FORMAT, Log, ReadFile, Sink};
 pub use replay::{Difference, Replay, Step};
 

@@ -7,14 +7,15 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 
 use super::boot::{read_boot, read_env};
-use super::digest::{describe, digest};
+use super::digest::{Groups, describe};
 use super::log::FORMAT;
 use super::{command, reply};
 use crate::hub::{Hub, Output};
 use crate::ids::OpId;
-use crate::input::Input;
+use crate::input::{Input, Reply};
 use crate::json::{Value, parse};
 use crate::now::{Mono, Now, Wall};
+use crate::op::Stream;
 
 /// The first output that is not as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +34,12 @@ impl core::fmt::Display for Difference {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "line {}, output {}: ", self.line, self.output)?;
         match (&self.now, &self.then) {
-            (Some(now), Some(_)) => write!(f, "it was another one then; now it is: {now}"),
+            (Some(now), Some(then)) => match then.split_once('*') {
+                Some((_, count)) => {
+                    write!(f, "one of {count} pieces from here on was another one; now the first is: {now}")
+                }
+                None => write!(f, "it was another one then; now it is: {now}"),
+            },
             (Some(now), None) => write!(f, "there was none then; now there is: {now}"),
             (None, _) => f.write_str("there is none now"),
         }
@@ -58,6 +64,8 @@ pub struct Replay {
     scratch: String,
     /// Outputs of the last input are to come.
     open: bool,
+    /// Bytes that are to come, and whose they are.
+    wanted: Option<(OpId, Stream, usize)>,
 }
 
 /// Whether a record is about the surroundings of tools: no input.
@@ -82,6 +90,7 @@ impl Replay {
             outputs: 0,
             scratch: String::new(),
             open: false,
+            wanted: None,
         }
     }
 
@@ -113,6 +122,40 @@ impl Replay {
     #[must_use]
     pub const fn outputs(&self) -> u64 {
         self.outputs
+    }
+
+    /// How many bytes stand behind the last line, before a line feed: to be given to [`bytes`](Self::bytes).
+    #[must_use]
+    pub fn wants(&self) -> Option<usize> {
+        self.wanted.map(|(_, _, len)| len)
+    }
+
+    /// Takes the bytes behind a line.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        if let (Some((op, stream, _)), Some(hub)) = (self.wanted.take(), &mut self.hub) {
+            let reply = Reply::Chunk { stream, bytes: bytes.to_vec() };
+            hub.handle(self.now, Input::Reply { op, reply });
+        }
+    }
+
+    /// Takes the next record of a log, with the bytes behind it; what is left of the log. `None` when nothing whole is
+    /// left.
+    ///
+    /// # Errors
+    /// What is wrong with the line.
+    pub fn record<'a>(&mut self, log: &'a [u8]) -> Result<Option<(Step, &'a [u8])>, String> {
+        let Some(end) = memchr::memchr(b'\n', log) else { return Ok(None) };
+        let (line, rest) = log.split_at(end);
+        let mut rest = rest.get(1..).unwrap_or_default();
+        let line = core::str::from_utf8(line)
+            .map_err(|_| format!("line {} of the log is not UTF-8", self.line + 1))?;
+        let step = self.line(line)?;
+        if let (Some(len), Step::Same(_)) = (self.wants(), &step) {
+            let Some((bytes, behind)) = rest.split_at_checked(len) else { return Ok(None) };
+            self.bytes(bytes);
+            rest = behind.strip_prefix(b"\n").unwrap_or(behind);
+        }
+        Ok(Some((step, rest)))
     }
 
     /// Reads the next line. An input leads to nothing yet: what came of it is in the line after it.
@@ -192,7 +235,10 @@ impl Replay {
         }
         let kind = record.get("in").and_then(Value::as_str).ok_or("it names no input")?;
         let hub = self.started()?;
-        if let Some(op) = number("op") {
+        if let (Some(op), "chunk") = (number("op"), kind) {
+            let len = number("raw").and_then(|len| usize::try_from(len).ok()).ok_or("it has no length")?;
+            self.wanted = Some((OpId(op), reply::stream(record), len));
+        } else if let Some(op) = number("op") {
             let reply = reply::read(kind, record).ok_or_else(|| command::unknown(kind))?;
             hub.handle(now, Input::Reply { op: OpId(op), reply });
         } else if kind == "tick" {
@@ -224,20 +270,27 @@ impl Replay {
         let mut same = VecDeque::new();
         for then in digests {
             let then = then.as_str().unwrap_or_default();
-            self.outputs += 1;
+            let count = then.split_once('*').and_then(|(_, count)| count.parse().ok()).unwrap_or(1_u64);
+            let mut group = Groups::default();
+            let first = self.outputs + 1;
             let different = |now: Option<&Output>| {
                 Step::Different(Box::new(Difference {
                     line: self.line,
-                    output: self.outputs,
+                    output: first,
                     now: now.map(describe),
                     then: Some(then.to_string()),
                 }))
             };
-            let Some(output) = hub.poll() else { return Ok(different(None)) };
-            if digest(&output, &mut self.scratch).to_string() != then {
-                return Ok(different(Some(&output)));
+            for _ in 0..count {
+                let Some(output) = hub.poll() else { return Ok(different(None)) };
+                group.add(&output, &mut self.scratch);
+                same.push_back(output);
             }
-            same.push_back(output);
+            if !group.all().iter().map(ToString::to_string).eq([then]) {
+                let place = same.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
+                return Ok(different(same.get(place)));
+            }
+            self.outputs += count;
         }
         if !more && let Some(output) = hub.poll() {
             return Ok(Step::Different(Box::new(Difference {

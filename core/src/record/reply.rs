@@ -25,25 +25,17 @@ use crate::tools::ToolOutput;
 /// Stands for a secret.
 const STARS: &str = "***";
 
-/// Writes the kind and the fields of a reply; `clean` takes the secrets out of bytes that came from outside.
-pub(super) fn write(reply: &Reply, clean: &dyn Fn(&[u8]) -> Option<Vec<u8>>, w: &mut Writer) {
+/// Writes the kind and the fields of a reply; bytes of bodies and pipes have a form of their own.
+pub(super) fn write(reply: &Reply, w: &mut Writer) {
     match reply {
         Reply::Head { status, headers } => {
             w.field_str("in", "head");
             w.field_u64("status", u64::from(*status));
             write_pairs("headers", headers.iter().map(|(name, value)| (&**name, Some(&**value))), w);
         }
-        Reply::Chunk { stream, bytes } => {
+        Reply::Chunk { bytes, .. } => {
             w.field_str("in", "chunk");
-            match stream {
-                Stream::Body => {}
-                Stream::Stdout => w.field_str("of", "stdout"),
-                Stream::Stderr => w.field_str("of", "stderr"),
-            }
-            match clean(bytes) {
-                Some(cleaned) => write_bytes(&cleaned, w),
-                None => write_bytes(bytes, w),
-            }
+            write_bytes(bytes, w);
         }
         Reply::Update(output) => {
             w.field_str("in", "update");
@@ -61,6 +53,15 @@ pub(super) fn write(reply: &Reply, clean: &dyn Fn(&[u8]) -> Option<Vec<u8>>, w: 
     }
 }
 
+/// Where bytes came from.
+pub(super) fn stream(record: &Value) -> Stream {
+    match record.get("of").and_then(Value::as_str) {
+        Some("stdout") => Stream::Stdout,
+        Some("stderr") => Stream::Stderr,
+        _ => Stream::Body,
+    }
+}
+
 /// Reads a reply by its kind.
 pub(super) fn read(kind: &str, record: &Value) -> Option<Reply> {
     Some(match kind {
@@ -68,14 +69,6 @@ pub(super) fn read(kind: &str, record: &Value) -> Option<Reply> {
             status: u16::try_from(count(record, "status")?).ok()?,
             headers: full_pairs(record, "headers"),
         },
-        "chunk" => {
-            let stream = match record.get("of").and_then(Value::as_str) {
-                Some("stdout") => Stream::Stdout,
-                Some("stderr") => Stream::Stderr,
-                _ => Stream::Body,
-            };
-            Reply::Chunk { stream, bytes: read_bytes(record)? }
-        }
         "update" => Reply::Update(read_output(record)),
         "done" => Reply::Done(read_outcome(record)?),
         "failed" => Reply::Failed(IoFault {

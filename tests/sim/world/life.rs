@@ -53,10 +53,10 @@ impl World {
         if !self.is_recorded {
             return Hub::new(boot, self.now);
         }
-        let lines = Arc::new(Mutex::new(String::new()));
+        let lines = Arc::new(Mutex::new(Vec::new()));
         self.records.push(Arc::clone(&lines));
         let file = self.disk.get(&self.path).map(<[u8]>::to_vec);
-        let sink = Box::new(move |line: &str, _| lines.lock().unwrap().push_str(line));
+        let sink = Box::new(move |bytes: &[u8], _| lines.lock().unwrap().extend_from_slice(bytes));
         let log = Log::begin("sim", self.now, &boot, sink, Box::new(move |_| file.clone()));
         let mut hub = Hub::new(boot, self.now);
         hub.record(Box::new(log));

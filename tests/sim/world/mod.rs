@@ -72,7 +72,7 @@ pub(crate) struct World {
     closing: bool,
     is_recorded: bool,
     /// What went into the machine of each life, and what came out.
-    records: Vec<Arc<Mutex<String>>>,
+    records: Vec<Arc<Mutex<Vec<u8>>>>,
 }
 
 impl World {
@@ -130,7 +130,7 @@ impl World {
     }
 
     /// The record of each life.
-    pub(crate) fn records(&self) -> Vec<String> {
+    pub(crate) fn records(&self) -> Vec<Vec<u8>> {
         self.records.iter().map(|record| record.lock().unwrap().clone()).collect()
     }
 
