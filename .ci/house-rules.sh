@@ -26,7 +26,7 @@ fi
 while IFS= read -r found; do
   file=${found%%:*}
   name=$(grep -A2 -F "${found#*:}" "$file" | sed -nE 's/^ *((pub )?fn )?([a-z0-9_]+)(\(.*)?$/\3/p' | head -1)
-  grep -rqE "alone\(\"([a-z_]+::)*$name\"" "$(dirname "$file")" || complain "$file: nothing runs the ignored test $name"
+  grep -rqE "(alone\(|--exact\", )\"([a-z_]+::)*$name\"" "$(dirname "$file")" || complain "$file: nothing runs the ignored test $name"
 done < <(grep -rE '#\[ignore = ' --include='*.rs' core io-std io-smol cli tests | grep -v '^tests/real_peers/')
 
 [ "$bad" = 0 ] && echo "house rules hold"
