@@ -222,13 +222,19 @@ fn unpredictable() -> Result<Random, String> {
     let challenge = BASE64.encode(tls::sha256(verifier.as_bytes()));
     let hex = bytes()?.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     let (state, nonce) = (BASE64.encode(bytes()?), BASE64.encode(bytes()?));
-    Ok(Random { verifier, challenge, hex, state, nonce, uuid: uuid(bytes()?) })
+    Ok(Random { verifier, challenge, hex, state, nonce, uuid: uuid(random_id()?) })
 }
 
-/// A random UUID (version 4).
-fn uuid(bytes: [u8; 32]) -> String {
+fn random_id() -> Result<[u8; 16], String> {
+    let mut bytes = [0; 16];
+    random::fill(&mut bytes).map_err(|fault| fault.detail)?;
+    Ok(bytes)
+}
+
+/// A random UUID (version 4) of random bytes.
+pub(crate) fn uuid(bytes: [u8; 16]) -> String {
     let mut out = String::new();
-    for (at, byte) in bytes.into_iter().take(16).enumerate() {
+    for (at, byte) in bytes.into_iter().enumerate() {
         let byte = match at {
             6 => (byte & 15) | 0x40,
             8 => (byte & 0x3f) | 0x80,
@@ -247,9 +253,7 @@ fn new_device_id(place: &Surroundings, provider: &str) -> Option<String> {
     if provider != "openai" {
         return None;
     }
-    let mut bytes = [0; 32];
-    random::fill(&mut bytes).ok()?;
-    let id = uuid(bytes);
+    let id = uuid(random_id().ok()?);
     let change = settings_store::change(&["deviceId"], Some(id.as_str().into()));
     settings_store::save(place, Scope::Global, &[change], PASSING).ok()?;
     Some(id)
@@ -261,7 +265,7 @@ mod tests {
 
     #[test]
     fn texts_have_their_shapes() {
-        assert_eq!(uuid([0xff; 32]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        assert_eq!(uuid([0xff; 16]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
         let random = unpredictable().unwrap();
         for text in [&random.verifier, &random.challenge, &random.state, &random.nonce] {
             assert_eq!(text.len(), 43);

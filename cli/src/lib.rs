@@ -24,6 +24,7 @@ pub mod old_credentials;
 pub mod old_layout;
 pub mod out;
 pub mod outputs;
+pub mod permission;
 pub mod prompt_files;
 pub mod prompts;
 pub mod recording;

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::backend::{Engine, EventSink, Handlers, Machine, SinkFlow};
+use tau_core::agent::{HookCall, HookReply};
 use tau_core::event::Event;
 use tau_core::hub::Hub;
 use tau_core::input::Command;
@@ -18,6 +19,7 @@ use tau_io_std::sys::process::kill_all;
 use crate::bootstrap::Ready;
 use crate::mode::Surface;
 use crate::out::note;
+use crate::permission::{Rules, verdict};
 use crate::prompts::Prompt;
 use crate::signals::Signals;
 use crate::{outputs, recording, resources};
@@ -32,12 +34,25 @@ pub fn run(ready: Ready, surface: Box<dyn Surface + Send>) -> ExitCode {
     let surface: Shown = Arc::new(Mutex::new(surface));
     let clock = Clock::start();
     let credentials = ready.credentials;
-    let handlers = Handlers {
+    let mut handlers = Handlers {
         secret: Box::new(move |op| Outcome::Secret(credentials.resolve(&op))),
         ..Handlers::default()
     };
+    let mut boot = ready.boot;
+    if let Some(mode) = ready.workshop.args.permission {
+        // Nobody can be asked here.
+        boot.desk.config.hooks.before_tool_call = true;
+        let rules = Rules::new(mode, ready.workshop.base.place.clone(), boot.env.output_dir.clone());
+        handlers.hook = Box::new(move |hook, _| match hook {
+            HookCall::BeforeToolCall { index, call, args } => {
+                let outcome = rules.settle(&call.name, &args, || None);
+                HookReply::BeforeToolCall { index, verdict: verdict(outcome) }
+            }
+            other => other.neutral(),
+        });
+    }
     let record = ready.workshop.args.record.as_deref();
-    let hub = match recording::hub(ready.boot, clock.now(), record) {
+    let hub = match recording::hub(boot, clock.now(), record) {
         Ok(hub) => hub,
         Err(why) => return refuse(&why),
     };

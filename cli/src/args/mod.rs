@@ -11,6 +11,7 @@ pub mod sessions;
 
 use options::{Opt, Which};
 use tau_core::model::ThinkingLevel;
+use tau_core::permissions::PermissionMode;
 use tau_core::tools::selection::check_list;
 
 /// The level that is `off` without a word about it.
@@ -113,6 +114,8 @@ pub struct Args {
     pub totals: bool,
     /// `--record`
     pub record: Option<String>,
+    /// `--permission`
+    pub permission: Option<PermissionMode>,
     /// `--name`
     pub name: Option<String>,
     /// `--tools`
@@ -323,6 +326,12 @@ impl Parser {
         let args = &mut self.args;
         match id {
             Which::Record => args.record = Some(value),
+            Which::Permission => match PermissionMode::parse(&value) {
+                Some(mode) => args.permission = Some(mode),
+                None => {
+                    self.error(format!("--permission {value}: must be one of ask, accept-edits, auto"));
+                }
+            },
             Which::Provider => args.provider = Some(value),
             Which::Model => match value.strip_suffix(OMIT).and_then(|model| model.strip_suffix(':')) {
                 Some(model) => {

@@ -6,6 +6,8 @@ pub(crate) enum Which {
     Print,
     /// `--record`
     Record,
+    /// `--permission`
+    Permission,
     Mode,
     /// `--totals`
     Totals,
@@ -88,6 +90,13 @@ pub(crate) const GROUPS: &[(&str, &[Opt])] = &[
                 "json: one event a line; rpc: driven over pipes",
             ),
             flag(Which::Totals, "--totals", None, "json: a last line with tokens and cost; text: on stderr"),
+            valued(
+                Which::Permission,
+                "--permission",
+                None,
+                "ask|accept-edits|auto",
+                "what is asked about before it runs; where nobody can answer it does not run",
+            ),
             valued(
                 Which::Record,
                 "--record",

@@ -4,9 +4,9 @@ use std::fs;
 
 use tau_core::json::{Value, Writer};
 use tau_core::message::Block;
-use tau_core::path::{self, Style};
 use tau_core::tools::ToolOutput;
 
+use crate::permission::path_of;
 use crate::surroundings::Surroundings;
 
 /// Longest title, characters.
@@ -80,11 +80,7 @@ impl CallView<'_> {
 
     /// The absolute path that it names, if it names one.
     pub(super) fn path(self) -> Option<String> {
-        let given = self.args.get("path")?.as_str()?;
-        if !KINDS.iter().any(|(name, ..)| *name == self.name) {
-            return None;
-        }
-        path::resolve(given, &self.place.cwd, self.place.home_or_root(), Style::Posix).ok()
+        path_of(self.name, self.args, self.place)
     }
 
     /// Whether it changes a file that can be shown before and after.

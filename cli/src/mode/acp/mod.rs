@@ -61,6 +61,20 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
+/// Whether a line is a message, with a prompt that can be taken if it has one.
+///
+/// # Errors
+/// The code of the answer, and what the client is told.
+pub fn check_line(line: &str) -> Result<(), (i64, String)> {
+    let told = |why: Refusal| (why.code, why.text);
+    match message::read(line).map_err(|(_, why)| told(why))? {
+        Some(Message::Request { method, params, .. }) if method == "session/prompt" => {
+            content::read(&params).map(drop).map_err(told)
+        }
+        _ => Ok(()),
+    }
+}
+
 struct Acp {
     args: Args,
     client: Arc<Client>,
@@ -332,7 +346,7 @@ impl Acp {
         let name = text(params, "modeId")?;
         let seat = self.seat(params)?;
         let mode = PermissionMode::parse(name);
-        seat.gate.set_mode(mode.ok_or_else(|| Refusal::params(format!("there is no mode {name}")))?);
+        seat.gate.rules().set_mode(mode.ok_or_else(|| Refusal::params(format!("there is no mode {name}")))?);
         self.client.result(id, empty);
         Ok(())
     }
@@ -367,7 +381,7 @@ impl Acp {
 /// Writes the modes and options of a session.
 fn state(seat: &mut Seat, w: &mut Writer) {
     w.key("modes");
-    options::modes(seat.gate.mode(), w);
+    options::modes(seat.gate.rules().mode(), w);
     w.key("configOptions");
     seat.write_options(w);
 }

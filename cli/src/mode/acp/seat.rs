@@ -21,6 +21,7 @@ use super::permission::Gate;
 use super::updates::{Turn, Updates};
 use crate::bootstrap::{Ready, Workshop, image_limits};
 use crate::mode::pipe::seat::{fit_images, model, tell, why_no_prompt};
+use crate::permission::Rules;
 use crate::{recording, resources, run};
 
 /// How long a session that is closed may take to end what it does.
@@ -55,7 +56,8 @@ impl Seat {
         boot.desk.config.hooks.before_tool_call = true;
         let outputs = boot.env.output_dir.clone();
         let place = workshop.base.place.clone();
-        let gate = Arc::new(Gate::new(id.clone(), Arc::clone(client), place, outputs));
+        let rules = Rules::new(workshop.args.permission.unwrap_or_default(), place, outputs);
+        let gate = Arc::new(Gate::new(id.clone(), Arc::clone(client), rules));
         let turn = Arc::new(Turn::default());
         let asked = Arc::clone(&gate);
         let handlers = Handlers {

@@ -83,6 +83,11 @@ impl Call {
         }
     }
 
+    /// What an answer chooses; `None` when it chooses nothing.
+    pub(super) fn value(&self) -> Option<Value> {
+        self.fields.get("value").cloned()
+    }
+
     /// Names and texts, from an optional object.
     ///
     /// # Errors

@@ -68,7 +68,7 @@ const BUILT: &[(&str, Follow)] = &[
     ("list_sessions", Rpc::list_sessions),
 ];
 
-/// Answers to questions; nothing is asked, so they answer nothing (spec 60 §3.4).
+/// Answers to questions (spec 60 §3.7). They get no response.
 const ANSWERS: &str = "extension_ui_response";
 
 /// Looks a name up.

@@ -7,6 +7,7 @@
 //! Commands are followed in the order in which they came. One that must wait (for a run to end) answers later, and
 //! those behind it go on; only the replacement of the session lets nothing pass.
 
+mod asking;
 mod bash;
 mod call;
 mod commands;
@@ -42,6 +43,7 @@ use crate::mode::pipe::input;
 use crate::mode::pipe::patience::Patience;
 use crate::mode::pipe::seat;
 use crate::out::note;
+use crate::permission::Rules;
 use crate::recording;
 use crate::run;
 use crate::settings_store;
@@ -65,6 +67,19 @@ pub fn run(ready: Ready) -> ExitCode {
             note(&why);
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Whether a line is a command.
+///
+/// # Errors
+/// What the client is told instead.
+pub fn check_line(line: &str) -> Result<(), String> {
+    let call = Call::read(line).map_err(|unusable| unusable.why)?;
+    call.images().map_err(|why| format!("{}: {why}", call.name))?;
+    match commands::find(&call.name) {
+        Outlook::Built(_) | Outlook::Ignored => Ok(()),
+        Outlook::Unknown => Err(format!("there is no command \"{}\"", call.name)),
     }
 }
 
@@ -106,12 +121,18 @@ impl Rpc {
         signals: Arc<Signals>,
         orders: Option<Receiver<Order>>,
     ) -> Result<Self, String> {
-        let Ready { boot, credentials, name, workshop, resources, .. } = ready;
+        let Ready { mut boot, credentials, name, workshop, resources, .. } = ready;
         let clock = Clock::start();
-        let handlers = Handlers {
+        let mut handlers = Handlers {
             secret: Box::new(move |op| Outcome::Secret(credentials.resolve(&op))),
             ..Handlers::default()
         };
+        if let Some(mode) = workshop.args.permission {
+            boot.desk.config.hooks.before_tool_call = true;
+            let rules = Rules::new(mode, workshop.base.place.clone(), boot.env.output_dir.clone());
+            let asker = records.clone();
+            handlers.hook = Box::new(move |hook, cancel| asking::answer(&rules, &asker, hook, cancel));
+        }
         // The sessions beside the first one have their ids in the names of their records.
         let named = |file: &String| match &orders {
             Some(_) => format!("{file}.{}", boot.desk.session.id()),
@@ -207,6 +228,10 @@ impl Rpc {
     }
 
     fn follow(&mut self, call: &Call) {
+        // Questions have ids of their own, whatever session they are about.
+        if let Outlook::Ignored = commands::find(&call.name) {
+            return self.records.answered(call.subject.id.as_ref().unwrap_or(&Value::Null), call.value());
+        }
         let call = match self.elsewhere(call) {
             Ok(None) => return,
             Ok(Some(call)) => call,

@@ -1,7 +1,10 @@
 //! The one writer of records: whole lines, in order, from whichever thread (spec 60 §3.1, §3.2).
 
+use std::collections::HashMap;
 use std::mem;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::backend::{EventSink, SinkFlow};
 use tau_core::event::Event;
@@ -9,6 +12,8 @@ use tau_core::fault::Fault;
 use tau_core::hub::Hub;
 use tau_core::json::{Value, Writer};
 use tau_core::message::Message;
+
+use tau_io_std::sys::{CancelToken, random};
 
 use super::bash;
 use crate::mode::pipe::patience::Patience;
@@ -22,6 +27,8 @@ pub(super) struct Records {
     session: Option<Arc<str>>,
     out: Arc<Mutex<Out>>,
     stream: Arc<Mutex<Stream>>,
+    /// Questions of any session that wait for an answer, by their ids.
+    questions: Arc<Mutex<HashMap<String, Sender<Option<Value>>>>>,
     patience: Arc<Patience>,
 }
 
@@ -52,7 +59,8 @@ pub(super) struct Subject {
 impl Records {
     /// A stream to standard output.
     pub(super) fn new(patience: Arc<Patience>) -> Self {
-        Self { session: None, out: Arc::default(), stream: Arc::default(), patience }
+        let (out, stream, questions) = Default::default();
+        Self { session: None, out, stream, questions, patience }
     }
 
     /// Those of another session.
@@ -115,6 +123,52 @@ impl Records {
         }
     }
 
+    /// Asks the client to choose (spec 60 §3.7), and waits; `None` when nobody answers within `limit`, or nobody waits
+    /// for the answer any more.
+    pub(super) fn select(
+        &self,
+        title: &str,
+        options: &[&str],
+        limit: Duration,
+        cancel: &CancelToken,
+    ) -> Option<String> {
+        let id = uuid()?;
+        let (sender, receiver) = channel();
+        self.questions().insert(id.clone(), sender.clone());
+        self.write(|w| {
+            w.begin_object();
+            w.field_str("type", "extension_ui_request");
+            w.field_str("id", &id);
+            w.field_opt_str("sessionId", self.session.as_deref());
+            w.field_str("method", "select");
+            w.field_str("title", title);
+            w.key("options");
+            w.begin_array();
+            options.iter().for_each(|option| w.str(option));
+            w.end_array();
+            w.field_u64("timeout", u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+            w.end_object();
+        });
+        let given_up = cancel.on_cancel(move || {
+            let _ = sender.send(None);
+        });
+        let answer = receiver.recv_timeout(limit).ok().flatten();
+        drop(given_up);
+        self.questions().remove(&id);
+        answer?.as_str().map(str::to_owned)
+    }
+
+    /// Takes the answer to a question; one to a question that is gone says nothing.
+    pub(super) fn answered(&self, id: &Value, value: Option<Value>) {
+        if let Some(sender) = id.as_str().and_then(|id| self.questions().remove(id)) {
+            let _ = sender.send(value);
+        }
+    }
+
+    fn questions(&self) -> MutexGuard<'_, HashMap<String, Sender<Option<Value>>>> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// No event is written from now on; responses are.
     pub(super) fn mute(&self) {
         self.lock().muted = true;
@@ -171,6 +225,13 @@ impl Records {
     fn lock(&self) -> MutexGuard<'_, Stream> {
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A random id for a question.
+fn uuid() -> Option<String> {
+    let mut bytes = [0; 16];
+    random::fill(&mut bytes).ok()?;
+    Some(crate::auth_login::uuid(bytes))
 }
 
 fn begin(subject: &Subject, success: bool, w: &mut Writer) {

@@ -1,0 +1,96 @@
+//! `--permission`: what is asked about, who is asked, and what happens where nobody answers.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use serde_json::{Value, json};
+use tau_tests::program::Sandbox;
+use tau_tests::server::{Server, openai};
+use tau_tests::talk::Talk;
+
+const TAU: &str = env!("CARGO_BIN_EXE_tau");
+
+fn writing(names: &[&str]) -> (Sandbox, Server) {
+    let write = |(at, name): (usize, &&str)| {
+        openai::calls(&[(&format!("c{at}"), "write", json!({"path": name, "content": "x"}))])
+    };
+    let mut script: Vec<_> = names.iter().enumerate().map(write).collect();
+    script.push(openai::text("done"));
+    let (place, server) = (Sandbox::new(TAU), Server::start(script));
+    place.configure(&server);
+    (place, server)
+}
+
+#[test]
+fn a_client_is_asked_and_answers() {
+    let (place, server) = writing(&["a.txt", "b.txt", "c.txt"]);
+    let mut talk = Talk::start(place.command(&["--mode", "rpc", "--permission", "ask"]));
+    let _ = talk.ask("p", json!({"type": "prompt", "message": "write"}));
+    let exists = |name: &str| place.work().join(name).exists();
+    for (name, answer, written) in [("a.txt", "Reject", false), ("b.txt", "Allow for this session", true)] {
+        let asked = talk.wait(&json!({"type": "extension_ui_request", "method": "select"}));
+        assert!(asked["title"].as_str().unwrap().contains(name), "{asked}");
+        assert!(!exists(name));
+        // Somebody else's answer is none.
+        talk.send(&json!({"type": "extension_ui_response", "id": "other", "value": "Allow"}));
+        talk.send(&json!({"type": "extension_ui_response", "id": asked["id"], "value": answer}));
+        let end = talk.wait(&json!({"type": "tool_execution_end"}));
+        assert_eq!((end["isError"] == true, exists(name)), (!written, written), "{end}");
+    }
+    // The third one was allowed with the second.
+    let _ = talk.wait(&json!({"type": "agent_settled"}));
+    assert!(exists("c.txt"));
+    assert_eq!(server.requests().len(), 4);
+    let _ = talk.finish().ok();
+}
+
+#[test]
+fn an_open_question_holds_up_nothing_but_its_call() {
+    let (place, _server) = writing(&["a.txt"]);
+    let mut talk = Talk::start(place.command(&["--mode", "rpc", "--permission", "ask"]));
+    let _ = talk.ask("p", json!({"type": "prompt", "message": "write"}));
+    let asked = talk.wait(&json!({"type": "extension_ui_request"}));
+    assert_eq!(talk.data("s", json!({"type": "get_state"}))["isStreaming"], true);
+    assert_eq!(talk.data("a", json!({"type": "abort"})), Value::Null);
+    talk.send(&json!({"type": "extension_ui_response", "id": asked["id"], "value": "Allow"}));
+    let _ = talk.finish().ok();
+    assert!(!place.work().join("a.txt").exists());
+}
+
+#[test]
+fn a_cancelled_question_is_a_refusal_and_closing_ends_it() {
+    let (place, server) = writing(&["a.txt", "b.txt"]);
+    let mut talk = Talk::start(place.command(&["--mode", "rpc", "--permission", "accept-edits"]));
+    let _ = talk.ask("p", json!({"type": "prompt", "message": "write"}));
+    // Edits are accepted.
+    let _ = talk.wait(&json!({"type": "agent_settled"}));
+    assert!(place.work().join("a.txt").exists());
+    server.script([openai::calls(&[("c9", "bash", json!({"command": "touch made"}))]), openai::text("ok")]);
+    let _ = talk.ask("q", json!({"type": "prompt", "message": "run"}));
+    let asked = talk.wait(&json!({"type": "extension_ui_request"}));
+    talk.send(&json!({"type": "extension_ui_response", "id": asked["id"], "cancelled": true}));
+    let _ = talk.wait(&json!({"type": "agent_settled"}));
+    assert!(!place.work().join("made").exists());
+    server.script([openai::calls(&[("c10", "bash", json!({"command": "touch made"}))])]);
+    let _ = talk.ask("r", json!({"type": "prompt", "message": "run"}));
+    let _ = talk.wait(&json!({"type": "extension_ui_request"}));
+    // The client goes away while the question is open.
+    let _ = talk.finish().ok();
+    assert!(!place.work().join("made").exists());
+}
+
+#[test]
+fn where_nobody_can_be_asked_it_does_not_run() {
+    let (place, server) = writing(&["a.txt"]);
+    let run = place.run(&["-p", "--permission", "ask", "write"]).ok();
+    assert_eq!(run.out.trim_end(), "done");
+    assert!(!place.work().join("a.txt").exists());
+    let told = server.requests()[1].texts("tool");
+    assert!(told[0].contains("Nobody answered"), "{told:?}");
+    server.script([
+        openai::calls(&[("c", "write", json!({"path": "a.txt", "content": "x"}))]),
+        openai::text("ok"),
+    ]);
+    let _ = place.run(&["-p", "--permission", "auto", "write"]).ok();
+    assert!(place.work().join("a.txt").exists());
+    let wrong = place.run(&["-p", "--permission", "maybe", "x"]).ended_with(1);
+    assert!(wrong.err.contains("accept-edits"), "{}", wrong.err);
+}
