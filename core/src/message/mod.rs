@@ -170,6 +170,30 @@ pub struct AssistantMessage {
 }
 
 impl AssistantMessage {
+    /// Everything but the content, which may be large.
+    #[must_use]
+    pub fn without_content(&self) -> Self {
+        Self {
+            content: Vec::new(),
+            api: self.api.clone(),
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+            response_model: self.response_model.clone(),
+            response_id: self.response_id.clone(),
+            usage: self.usage,
+            stop_reason: self.stop_reason,
+            raw_stop_reason: self.raw_stop_reason.clone(),
+            error_message: self.error_message.clone(),
+            diagnostics: self.diagnostics.clone(),
+            provider_thinking_level: self.provider_thinking_level.clone(),
+            thinking_level: self.thinking_level,
+            deferred: self.deferred.clone(),
+            end_turn: self.end_turn,
+            timestamp: self.timestamp,
+            duration_ms: self.duration_ms,
+        }
+    }
+
     /// The tool calls in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(|block| match block {

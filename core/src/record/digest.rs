@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use crate::event::{Event, MessageUpdate};
 use crate::hub::Output;
 use crate::json::Writer;
+use crate::message::{Block, Content, Message, UserMessage};
 use crate::op::{FsOp, Op, host_of};
 
 /// A digest, printed as twelve hex digits.
@@ -159,9 +160,71 @@ fn of_event(event: &Event, hash: &mut Hash, scratch: &mut String) {
                 Err(fault) => hash.text(&fault.message),
             }
         }
+        Event::MessageStart(message) | Event::MessageEnd(message) => of_message(message, hash, scratch),
+        Event::TurnEnd { message, results } => {
+            of_message(message, hash, scratch);
+            results.iter().for_each(|result| of_message(result, hash, scratch));
+        }
+        Event::AgentEnd { messages, will_retry } => {
+            messages.iter().for_each(|message| of_message(message, hash, scratch));
+            hash.number(u64::from(*will_retry));
+        }
         _ => written(scratch, hash, |w| {
             event.write(w);
         }),
+    }
+}
+
+/// Everything of a message; what may be large is not written out for that.
+fn of_message(message: &Message, hash: &mut Hash, scratch: &mut String) {
+    hash.text(message.role());
+    hash.number(message.timestamp().unsigned_abs());
+    match message {
+        Message::User(UserMessage { content, .. }) => match content {
+            Content::Text(text) => hash.text(text),
+            Content::Blocks(blocks) => of_blocks(blocks, hash),
+        },
+        Message::ToolResult(result) => {
+            hash.text(&result.tool_call_id);
+            hash.text(&result.tool_name);
+            of_blocks(&result.content, hash);
+            hash.number(u64::from(result.is_error));
+            hash.number(result.duration_ms.unwrap_or_default());
+            for facts in [&result.details, &result.structured_content].into_iter().flatten() {
+                hash.text(&facts.to_string());
+            }
+        }
+        Message::Assistant(reply) => {
+            of_blocks(&reply.content, hash);
+            written(scratch, hash, |w| reply.without_content().write(w));
+        }
+        _ => written(scratch, hash, |w| message.write(w)),
+    }
+}
+
+fn of_blocks(blocks: &[Block], hash: &mut Hash) {
+    for block in blocks {
+        match block {
+            Block::Text(block) => {
+                hash.text(&block.text);
+                hash.text(block.signature.as_deref().unwrap_or_default());
+            }
+            Block::Thinking(block) => {
+                hash.text(&block.thinking);
+                hash.text(block.signature.as_deref().unwrap_or_default());
+                hash.number(u64::from(block.redacted));
+            }
+            Block::Image(block) => {
+                hash.text(&block.data);
+                hash.text(&block.mime_type);
+            }
+            Block::ToolCall(call) => {
+                hash.text(&call.id);
+                hash.text(&call.name);
+                hash.text(&call.arguments.to_string());
+            }
+            Block::Other(value) => hash.text(&value.to_string()),
+        }
     }
 }
 
