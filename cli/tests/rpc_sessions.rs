@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use tau_tests::program::{Sandbox, records, roles};
-use tau_tests::server::{Gate, Part, Server, openai};
+use tau_tests::server::{Gate, Part, Reply, Server, openai};
 use tau_tests::talk::Talk;
 
 const TAU: &str = env!("CARGO_BIN_EXE_tau");
@@ -23,7 +23,12 @@ fn open(talk: &mut Talk, more: Value) -> Value {
 #[test]
 fn sessions_run_side_by_side_in_their_own_places() {
     let gate = Gate::default();
-    let first = openai::text("of the first").at_once().then(Part::Gate(gate.clone()));
+    let late = r#"{"id":"1","choices":[{"index":0,"delta":{"content":"late"},"finish_reason":"stop"}]}"#;
+    let first = Reply::stream(vec![
+        Part::Bytes(b": the answer comes later\n\n".to_vec()),
+        Part::Gate(gate.clone()),
+        Part::Bytes(format!("data: {late}\n\ndata: [DONE]\n\n").into_bytes()),
+    ]);
     let pwd = openai::calls(&[("c1", "bash", json!({"command": "pwd; echo $MARK"}))]);
     let (place, server) = (Sandbox::new(TAU), Server::start([first]));
     place.configure(&server);
