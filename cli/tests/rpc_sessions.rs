@@ -107,3 +107,22 @@ fn what_cannot_be_opened_changes_nothing() {
     assert_eq!(named, talk.data("u", json!({"type": "get_state"})));
     let _ = talk.finish().ok();
 }
+
+#[test]
+fn closing_one_leaves_the_process_and_the_others_alone() {
+    let busy = openai::calls(&[("c1", "bash", json!({"command": "echo on; sleep 300"}))]);
+    let (place, server) = (Sandbox::new(TAU), Server::start([busy, openai::text("still here")]));
+    place.configure(&server);
+    let mut talk = talk(&place);
+    let id = open(&mut talk, json!({}))["sessionId"].clone();
+    let _ = talk.ask("p", json!({"type": "prompt", "message": "go", "sessionId": id}));
+    let _ = talk.wait(&json!({"type": "tool_execution_update", "sessionId": id}));
+    let closed = talk.ask("c", json!({"type": "close_session", "sessionId": id}));
+    assert_eq!((&closed["success"], &closed["sessionId"]), (&json!(true), &id));
+    // Longer than an end of the process may take.
+    std::thread::sleep(std::time::Duration::from_millis(4500));
+    let _ = talk.ask("q", json!({"type": "prompt", "message": "hello"}));
+    let end = talk.wait(&json!({"type": "agent_settled"}));
+    assert_eq!(end.get("sessionId"), None);
+    let _ = talk.finish().ok();
+}

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use crate::backend::{Engine, Handlers, Machine};
 use tau_core::hub::Hub;
@@ -20,12 +19,9 @@ use super::message::Refusal;
 use super::permission::Gate;
 use super::updates::{Turn, Updates};
 use crate::bootstrap::{Ready, Workshop, image_limits};
-use crate::mode::pipe::seat::{fit_images, model, tell, why_no_prompt};
+use crate::mode::pipe::seat::{close, fit_images, model, tell, why_no_prompt};
 use crate::permission::Rules;
 use crate::{recording, resources, run};
-
-/// How long a session that is closed may take to end what it does.
-const CLOSE_LIMIT: Duration = Duration::from_secs(4);
 
 /// A session.
 pub(super) struct Seat {
@@ -149,14 +145,8 @@ impl Seat {
 
     /// Ends what goes on, within a limit, and the session with it.
     pub(super) fn close(mut self) {
-        self.engine.command(Command::Abort);
-        self.engine.command(Command::AbortShells);
         self.stop_clock();
-        let deadline = std::time::Instant::now() + CLOSE_LIMIT;
-        while std::time::Instant::now() < deadline && !self.engine.with(Machine::is_idle) {
-            thread::sleep(Duration::from_millis(5));
-        }
-        let _ = self.engine.shutdown(CLOSE_LIMIT);
+        close(&self.engine);
     }
 }
 

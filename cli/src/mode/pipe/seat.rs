@@ -1,8 +1,10 @@
 //! What clients do with a session, whatever protocol they speak: models, levels, images of a message.
 
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use crate::backend::Engine;
+use crate::backend::{Engine, Machine};
 use tau_core::fault::Fault;
 use tau_core::hub::Hub;
 use tau_core::input::Command;
@@ -27,6 +29,23 @@ use crate::config::Access;
 pub fn tell(engine: &Engine<Hub>, command: Command) -> Result<(), String> {
     let now = engine.now();
     engine.with_mut(|hub| hub.command(now, command)).map_err(|fault: Fault| fault.message)
+}
+
+/// How long a session that is closed may take to end what it does.
+const CLOSE_LIMIT: Duration = Duration::from_secs(4);
+
+/// Ends what goes on in a session, and the session with it; the process and its other sessions go on. What does not end
+/// in time is cancelled and left alone.
+pub fn close(engine: &Engine<Hub>) {
+    if !engine.command_within(Command::Abort, CLOSE_LIMIT) {
+        return;
+    }
+    engine.command(Command::AbortShells);
+    let deadline = Instant::now() + CLOSE_LIMIT;
+    while Instant::now() < deadline && !engine.with(Machine::is_idle) {
+        thread::sleep(Duration::from_millis(2));
+    }
+    let _ = engine.shutdown(CLOSE_LIMIT);
 }
 
 /// The model of a session.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use super::call::{Call, Unusable};
-use super::others::Others;
+use super::others::{Ended, Others};
 use super::records::Subject;
 use crate::mode::pipe::input::{Inbox, Incoming};
 use crate::mode::pipe::patience::Patience;
@@ -61,10 +61,16 @@ impl Feed {
         Some(number)
     }
 
+    /// Whether it is the client: the end of it is the end of the process.
+    pub(super) const fn is_of_client(&self) -> bool {
+        matches!(self, Self::Client { .. })
+    }
+
     /// The other sessions end, each by itself.
-    pub(super) fn end_others(&mut self) {
-        if let Self::Client { others, .. } = self {
-            others.end();
+    pub(super) fn end_others(&mut self) -> Vec<Ended> {
+        match self {
+            Self::Client { others, .. } => others.end(),
+            Self::Nothing | Self::Orders(_) => Vec::new(),
         }
     }
 }

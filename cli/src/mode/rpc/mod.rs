@@ -51,7 +51,7 @@ use crate::signals::Signals;
 use call::{Call, Unusable};
 use commands::{Answer, Outlook};
 use feed::{Feed, Order};
-use others::Others;
+use others::{Ended, Others};
 use records::{Records, Subject};
 use replace::Replacement;
 use session_layer::Awaited;
@@ -170,7 +170,7 @@ impl Rpc {
                 return self.wind_down(128 + number, 0);
             }
             if self.records.is_closed() {
-                return self.wind_down(NO_READER, 0);
+                return self.end(NO_READER, 0);
             }
             if self.waits() && self.engine.with(Machine::is_settled) {
                 self.settled();
@@ -189,11 +189,11 @@ impl Rpc {
                         continue;
                     }
                     Order::Close(subject) => {
-                        let code = self.wind_down(0, 1);
+                        self.close();
                         self.records.success(&subject, None);
-                        return code;
+                        return 0;
                     }
-                    Order::End => return self.wind_down(0, 1),
+                    Order::End => return self.end(0, 1),
                     Order::Wait => {}
                 }
             }
@@ -275,11 +275,29 @@ impl Rpc {
         }
     }
 
-    /// No more events; the run is aborted, and stored when this returns (spec 60 §3.6).
+    /// Nothing follows: the process ends with its first session, the others end by themselves.
+    fn end(&mut self, code: u8, ignored_signals: u8) -> u8 {
+        if self.feed.is_of_client() {
+            return self.wind_down(code, ignored_signals);
+        }
+        self.close();
+        code
+    }
+
+    /// The session ends, and the process goes on.
+    fn close(&mut self) {
+        self.records.mute();
+        seat::close(&self.engine);
+        self.settled();
+    }
+
+    /// No more events; the run is aborted, and stored when this returns (spec 60 §3.6). The process ends then.
     fn wind_down(&mut self, code: u8, ignored_signals: u8) -> u8 {
         self.records.mute();
-        self.feed.end_others();
+        // All at once; whoever does not end in time is ended with the process.
+        let others = self.feed.end_others();
         run::wind_down(&self.engine, &self.signals, code, ignored_signals);
+        others.into_iter().for_each(Ended::wait);
         self.settled();
         code
     }

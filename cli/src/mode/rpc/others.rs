@@ -41,15 +41,23 @@ impl Other {
 }
 
 impl Others {
-    /// Ends all of them; returns when they have ended.
-    pub(super) fn end(&mut self) {
-        let all: Vec<Other> = std::mem::take(&mut self.0).into_values().collect();
-        for other in &all {
+    /// Ends all of them.
+    pub(super) fn end(&mut self) -> Vec<Ended> {
+        let end = |other: Other| {
             other.tell(Order::End);
-        }
-        for other in all {
-            let _ = other.thread.join();
-        }
+            Ended(other.thread)
+        };
+        std::mem::take(&mut self.0).into_values().map(end).collect()
+    }
+}
+
+/// A session that was told to end.
+pub(super) struct Ended(JoinHandle<u8>);
+
+impl Ended {
+    /// Waits until it has.
+    pub(super) fn wait(self) {
+        let _ = self.0.join();
     }
 }
 
