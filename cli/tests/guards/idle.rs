@@ -25,11 +25,21 @@ fn settle(pid: u32) {
     panic!("the process never came to rest");
 }
 
+/// A process at rest has a window of two seconds without a tick of 10 ms. Work that ends by itself
+/// (a pool's thread that retires, a tick charged to whoever was scheduled) may fall into one
+/// window; a process that polls shows in every one of them.
 fn assert_idle(pid: u32) {
     settle(pid);
-    let before = ticks(pid);
-    thread::sleep(Duration::from_secs(2));
-    assert_eq!(ticks(pid) - before, 0, "ticks of 10 ms in 2 s of waiting");
+    let mut used = [0; 4];
+    for window in &mut used {
+        let before = ticks(pid);
+        thread::sleep(Duration::from_secs(2));
+        *window = ticks(pid) - before;
+        if *window == 0 {
+            return;
+        }
+    }
+    panic!("ticks of 10 ms in windows of 2 s of waiting: {used:?}");
 }
 
 #[test]
