@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
+use std::mem;
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use tau_core::hub::{Boot, Hub};
@@ -13,6 +14,9 @@ use crate::out::note;
 
 /// Lines are kept back up to this many bytes, while nothing but pieces of a stream arrive.
 const KEPT_BACK: usize = 64 * 1024;
+
+/// Bytes in one piece of this many are written without being copied first.
+const WRITTEN_BY_ITSELF: usize = 16 * 1024;
 
 /// A session file may be this large to be taken into a record, bytes.
 const LARGEST_SESSION: u64 = 256 << 20;
@@ -58,15 +62,26 @@ struct Pages {
 
 impl Pages {
     fn take(&mut self, bytes: &[u8], urgent: bool) {
-        let Some(file) = &mut self.file else { return };
-        self.kept.extend_from_slice(bytes);
-        if !urgent && self.kept.len() < KEPT_BACK {
-            return;
+        let by_itself = bytes.len() >= WRITTEN_BY_ITSELF;
+        if !by_itself {
+            self.kept.extend_from_slice(bytes);
         }
-        if let Err(e) = file.write_all(&self.kept) {
+        if by_itself || urgent || self.kept.len() >= KEPT_BACK {
+            let mut kept = mem::take(&mut self.kept);
+            self.write(&kept);
+            kept.clear();
+            self.kept = kept;
+        }
+        if by_itself {
+            self.write(bytes);
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let Some(file) = &mut self.file else { return };
+        if let Err(e) = file.write_all(bytes) {
             note(&format!("--record: {} cannot be written any more: {e}", self.path));
             self.file = None;
         }
-        self.kept.clear();
     }
 }
