@@ -1,13 +1,15 @@
-//! `--record FILE`: everything that goes into a machine, line by line, as it happens.
+//! `--record FILE`: everything that goes into a machine, line by line, as it happens; `--record-bodies DIR`: what is large
+//! in it by its hash.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
 use std::mem;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 
 use tau_core::hub::{Boot, Hub};
 use tau_core::now::Now;
-use tau_core::record::Log;
+use tau_core::record::{KeepBody, Log, Places};
 
 use crate::args::help::VERSION;
 use crate::out::note;
@@ -21,25 +23,66 @@ const WRITTEN_BY_ITSELF: usize = 16 * 1024;
 /// A session file may be this large to be taken into a record, bytes.
 const LARGEST_SESSION: u64 = 256 << 20;
 
-/// Makes the machine of a session, recorded if a file is named.
+/// Bodies of this many bytes and more are kept apart, where that is asked for.
+const LARGE: usize = 4 * 1024;
+
+/// Makes the machine of a session, recorded if a file is named; what is large goes into the folder `bodies`.
 ///
 /// # Errors
-/// When there is such a file already, or it cannot be made.
-pub fn hub(boot: Boot, now: Now, file: Option<&str>) -> Result<Hub, String> {
-    let Some(path) = file else { return Ok(Hub::new(boot, now)) };
+/// When there is such a file already, or it or the folder cannot be made, or a folder is named without a file.
+pub fn hub(boot: Boot, now: Now, file: Option<&str>, bodies: Option<&str>) -> Result<Hub, String> {
+    let Some(path) = file else {
+        return match bodies {
+            None => Ok(Hub::new(boot, now)),
+            Some(_) => Err("--record-bodies needs --record FILE".to_owned()),
+        };
+    };
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let file = opened.map_err(|e| match e.kind() {
-        std::io::ErrorKind::AlreadyExists => {
+        io::ErrorKind::AlreadyExists => {
             format!("--record: {path} exists already; name another file, or remove it")
         }
         _ => format!("--record: {path} cannot be written: {e}"),
     })?;
     let mut pages = Pages { file: Some(file), path: path.to_owned(), kept: Vec::new() };
-    let sink = Box::new(move |bytes: &[u8], urgent: bool| pages.take(bytes, urgent));
-    let log = Log::begin(VERSION, now, &boot, sink, Box::new(read));
+    let places = Places {
+        sink: Box::new(move |bytes: &[u8], urgent: bool| pages.take(bytes, urgent)),
+        read: Box::new(read),
+        apart: bodies.map(keeper).transpose()?,
+    };
+    let log = Log::begin(VERSION, now, &boot, places);
     let mut hub = Hub::new(boot, now);
     hub.record(Box::new(log));
     Ok(hub)
+}
+
+/// Keeps bodies in a folder, one file each. One that cannot be kept goes into the record itself.
+fn keeper(folder: &str) -> Result<(usize, KeepBody), String> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|e| format!("--record-bodies: {folder} cannot be made: {e}"))?;
+    let folder = PathBuf::from(folder);
+    let mut told = false;
+    let keep = Box::new(move |name: &str, bytes: &[u8]| {
+        let file = folder.join(name);
+        // A file that is there is whole: it got its name last.
+        let Err(e) = (if file.exists() { Ok(()) } else { whole(&file, bytes) }) else { return true };
+        if !mem::replace(&mut told, true) {
+            note(&format!("--record-bodies: {}: {e}; it is in the record itself", file.display()));
+        }
+        false
+    });
+    Ok((LARGE, keep))
+}
+
+/// Writes a file whole or not at all; another process may do the same.
+fn whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let part = file.with_extension(format!("part-{}", std::process::id()));
+    let mut opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+    let done = opened.write_all(bytes).and_then(|()| fs::rename(&part, file));
+    if done.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    done
 }
 
 /// A session file, as it stands.

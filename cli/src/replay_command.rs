@@ -1,7 +1,8 @@
 //! `tau replay FILE`: a recorded run again, without network, files or clock.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::PathBuf;
 
 use tau_core::hub::{Hub, Output};
 use tau_core::json::Writer;
@@ -14,6 +15,7 @@ const HELP: &str = "\
 tau replay FILE             run a record again (made with --record) and show its events, one a line
 tau replay FILE --verify    only say whether everything is as it was
 tau replay FILE --until N   stop after line N of the record and show where the machine stands
+tau replay FILE --bodies D  what is large is in the folder D (made with --record-bodies)
 
 Nothing is asked, read, run or written: the record holds what the world answered. The exit code is 0 when every event,
 effect and byte of the session is as it was, 1 when something is not (the first difference is told), 2 for a record that
@@ -26,6 +28,7 @@ struct Wish {
     file: String,
     verify: bool,
     until: Option<u64>,
+    bodies: Option<String>,
 }
 
 /// How it ended.
@@ -50,6 +53,7 @@ fn parse(items: impl Iterator<Item = String>) -> Result<Option<Wish>, String> {
                 let number = items.next().and_then(|number| number.parse().ok());
                 wish.until = Some(number.ok_or("--until needs the number of a line")?);
             }
+            "--bodies" => wish.bodies = Some(items.next().ok_or("--bodies needs the name of a folder")?),
             _ if item.starts_with('-') => {
                 return Err(format!("unknown option {item}; see `tau replay --help`"));
             }
@@ -82,7 +86,12 @@ fn replay(wish: &Wish) -> Result<Done, String> {
     let told = |e: std::io::Error| format!("{}: {e}", wish.file);
     let mut lines = BufReader::new(File::open(&wish.file).map_err(told)?);
     let mut out = Out::default();
-    let mut replay = Replay::new();
+    let bodies = wish.bodies.as_deref().map(PathBuf::from);
+    let mut replay = Replay::new().with_bodies(Box::new(move |name| {
+        // A name is hex digits; nothing else is a file of this folder.
+        let folder = bodies.as_ref().filter(|_| name.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+        fs::read(folder.join(name)).ok()
+    }));
     let mut line = String::new();
     let quiet = wish.verify || wish.until.is_some();
     while wish.until != Some(replay.lines()) {
@@ -185,7 +194,12 @@ mod tests {
         let read = |items: &[&str]| parse(items.iter().map(|item| (*item).to_owned()));
         let until = Wish { file: "f".into(), until: Some(7), ..Wish::default() };
         assert_eq!(read(&["f", "--until", "7"]), Ok(Some(until)));
-        assert_eq!(read(&["--verify", "f"]), Ok(Some(Wish { file: "f".into(), verify: true, until: None })));
+        assert_eq!(
+            read(&["--verify", "f"]),
+            Ok(Some(Wish { file: "f".into(), verify: true, ..Wish::default() }))
+        );
+        let apart = Wish { file: "f".into(), bodies: Some("d".into()), ..Wish::default() };
+        assert_eq!(read(&["--bodies", "d", "f"]), Ok(Some(apart)));
         assert_eq!(read(&["-h"]), Ok(None));
         for wrong in [&[] as &[&str], &["a", "b"], &["f", "--until"], &["f", "--until", "x"], &["--x", "f"]] {
             assert!(read(wrong).is_err(), "{wrong:?}");

@@ -52,7 +52,8 @@ pub fn run(ready: Ready, surface: Box<dyn Surface + Send>) -> ExitCode {
         });
     }
     let record = ready.workshop.args.record.as_deref();
-    let hub = match recording::hub(boot, clock.now(), record) {
+    let bodies = ready.workshop.args.record_bodies.as_deref();
+    let hub = match recording::hub(boot, clock.now(), record, bodies) {
         Ok(hub) => hub,
         Err(why) => return refuse(&why),
     };

@@ -129,3 +129,33 @@ fn a_resumed_session_and_a_changed_one_are_recorded_too() {
     let run = place.run(&["replay", path, "--verify"]).ok();
     assert!(run.err.contains("as it was"), "{}", run.err);
 }
+
+#[test]
+fn what_is_large_can_be_kept_apart() {
+    let place = place();
+    let long = "a line of the file\n".repeat(400);
+    fs::write(place.work().join("a.txt"), format!("one\n{long}")).unwrap();
+    let (record, folder) = (place.work().join("run.tau"), place.work().join("bodies"));
+    let (path, bodies) = (record.to_str().unwrap(), folder.to_str().unwrap());
+    let _ = place.run(&["-p", "--record", path, "--record-bodies", bodies, "work"]).ok();
+    let text = fs::read_to_string(&record).unwrap();
+    assert!(!text.contains("a line of the file") && text.contains("\"body\":\""), "{text}");
+    let names: Vec<_> = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(!names.is_empty() && names.iter().all(|name| name.extension().is_none()), "{names:?}");
+    for name in &names {
+        assert_eq!(fs::metadata(name).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(!fs::read_to_string(name).unwrap().contains(SECRET));
+    }
+    let whole = place.run(&["replay", path, "--verify", "--bodies", bodies]).ok();
+    assert!(whole.err.contains("as it was"), "{}", whole.err);
+
+    // Without them, or with another one, it is told which one is missing.
+    let missing = place.run(&["replay", path, "--verify"]).ended_with(2);
+    assert!(missing.err.contains("kept apart and was not found"), "{}", missing.err);
+    let large = names.iter().find(|name| fs::read_to_string(name).unwrap().contains("a line of the file"));
+    fs::write(large.unwrap(), "something else").unwrap();
+    let changed = place.run(&["replay", path, "--verify", "--bodies", bodies]).ended_with(2);
+    assert!(changed.err.contains("was changed"), "{}", changed.err);
+    let alone = place.run(&["-p", "--record-bodies", bodies, "work"]).ended_with(1);
+    assert!(alone.err.contains("needs --record"), "{}", alone.err);
+}

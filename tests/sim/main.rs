@@ -8,7 +8,6 @@
 
 mod world;
 
-use tau_core::hub::Hub;
 use tau_core::record::{Replay, Step};
 use world::{Coverage, World};
 
@@ -130,22 +129,33 @@ fn again(mut replay: Replay, record: &[u8], what: &str) -> Vec<usize> {
 
 #[test]
 fn a_recorded_run_is_the_same_again() {
+    let (mut bodies, mut records) = (0, 0);
     for seed in 0..number("TAU_SIM_RUNS").unwrap_or(400) {
         let mut world = World::recorded(seed);
         world.run();
+        bodies += world.bodies().len();
         for (life, record) in world.records().iter().enumerate() {
-            let inputs = again(Replay::new(), record, &format!("seed {seed}, life {life}"));
+            records += 1;
+            let replay = || {
+                let bodies = world.bodies();
+                Replay::new().with_bodies(Box::new(move |name| bodies.get(name).cloned()))
+            };
+            let inputs = again(replay(), record, &format!("seed {seed}, life {life}"));
             // A machine that is restored in the middle goes on as the one that ran all the way.
             if let Some(at) = inputs.get(seed as usize % inputs.len().max(1)) {
                 let (before, after) = record.split_at(*at);
                 let what = format!("seed {seed}, life {life}, from byte {at}");
-                let hub = Hub::restore(before).unwrap_or_else(|e| panic!("{what}: {e}"));
-                again(Replay::going_on(hub), after, &what);
+                let hub = replay().restore(before).unwrap_or_else(|e| panic!("{what}: {e}"));
+                again(replay().going_on(hub), after, &what);
             }
             let secret = b"sk-very-secret-key";
-            assert!(!record.windows(secret.len()).any(|part| part == secret), "seed {seed}: a secret");
+            let all = world.bodies();
+            for bytes in all.values().chain([record]) {
+                assert!(!bytes.windows(secret.len()).any(|part| part == secret), "seed {seed}: a secret");
+            }
         }
     }
+    assert!(bodies > records, "{bodies} bodies of {records} records were kept apart");
 }
 
 #[test]

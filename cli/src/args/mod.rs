@@ -114,6 +114,8 @@ pub struct Args {
     pub totals: bool,
     /// `--record`
     pub record: Option<String>,
+    /// `--record-bodies`
+    pub record_bodies: Option<String>,
     /// `--permission`
     pub permission: Option<PermissionMode>,
     /// `--name`
@@ -326,6 +328,7 @@ impl Parser {
         let args = &mut self.args;
         match id {
             Which::Record => args.record = Some(value),
+            Which::RecordBodies => args.record_bodies = Some(value),
             Which::Permission => match PermissionMode::parse(&value) {
                 Some(mode) => args.permission = Some(mode),
                 None => {

@@ -6,6 +6,8 @@ pub(crate) enum Which {
     Print,
     /// `--record`
     Record,
+    /// `--record-bodies`
+    RecordBodies,
     /// `--permission`
     Permission,
     Mode,
@@ -103,6 +105,13 @@ pub(crate) const GROUPS: &[(&str, &[Opt])] = &[
                 None,
                 "FILE",
                 "keep everything that goes in, for `tau replay FILE`",
+            ),
+            valued(
+                Which::RecordBodies,
+                "--record-bodies",
+                None,
+                "DIR",
+                "keep what is large in it apart, once each, under its hash",
             ),
             flag(Which::Approve, "--approve", Some("-a"), "trust the files of this project, this time"),
             flag(Which::NoApprove, "--no-approve", Some("-na"), "do not trust them, this time"),

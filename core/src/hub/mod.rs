@@ -20,7 +20,7 @@ mod shell;
 mod summary;
 
 use alloc::boxed::Box;
-use alloc::string::{String, ToString as _};
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -122,18 +122,8 @@ impl Hub {
     ///
     /// # Errors
     /// What is wrong with a record, or that something is not as it was.
-    pub fn restore(mut log: &[u8]) -> Result<Self, String> {
-        let mut replay = record::Replay::new();
-        while let Some((step, rest)) = replay.record(log)? {
-            if let record::Step::Different(difference) = step {
-                return Err(difference.to_string());
-            }
-            log = rest;
-        }
-        if let record::Step::Different(difference) = replay.end()? {
-            return Err(difference.to_string());
-        }
-        replay.into_hub().ok_or_else(|| "the record is empty".to_string())
+    pub fn restore(log: &[u8]) -> Result<Self, String> {
+        record::Replay::new().restore(log)
     }
 
     /// Goes on with another session, model and prompt. Poll afterwards. Only when the hub is idle: what is under way

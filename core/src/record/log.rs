@@ -8,6 +8,7 @@ use core::mem;
 use super::boot::{SessionSource, write_boot, write_env};
 use super::digest::{Groups, is_piece};
 use super::{Recorder, command, reply};
+use crate::auth::sha256::{hex, sha256};
 use crate::hub::{Boot, Output};
 use crate::ids::OpId;
 use crate::input::{Command, Input, Reply};
@@ -26,10 +27,22 @@ pub type ReadFile = Box<dyn FnMut(&str) -> Option<Vec<u8>> + Send>;
 /// Takes whole records. `urgent` ones should be out when the program dies.
 pub type Sink = Box<dyn FnMut(&[u8], bool) + Send>;
 
+/// Takes a body by its name, the hex digits of its SHA-256, which may be there already; whether it is kept.
+pub type KeepBody = Box<dyn FnMut(&str, &[u8]) -> bool + Send>;
+
+/// What a log needs of the world.
+pub struct Places {
+    /// Where lines go.
+    pub sink: Sink,
+    /// Where session files come from.
+    pub read: ReadFile,
+    /// Bodies of this many bytes and more are kept apart, once each, and the log has their hash; `None` = all are in the log.
+    pub apart: Option<(usize, KeepBody)>,
+}
+
 /// Writes a log.
 pub struct Log {
-    sink: Sink,
-    read: ReadFile,
+    places: Places,
     /// What followed from the last input: outputs, pieces of a stream in a row together.
     groups: Groups,
     /// Everything that followed from the last input was polled.
@@ -45,10 +58,9 @@ pub struct Log {
 impl Log {
     /// A log that begins with a machine about to be made of `boot`.
     #[must_use]
-    pub fn begin(program: &str, now: Now, boot: &Boot, sink: Sink, read: ReadFile) -> Self {
+    pub fn begin(program: &str, now: Now, boot: &Boot, places: Places) -> Self {
         let mut log = Self {
-            sink,
-            read,
+            places,
             groups: Groups::default(),
             drained: false,
             weighty: false,
@@ -65,24 +77,45 @@ impl Log {
 
     fn boot(&mut self, now: Now, boot: &Boot, first: impl FnOnce(&mut Writer)) {
         let session = &boot.desk.session;
-        let file = session.path().filter(|_| session.is_stored()).and_then(|path| (self.read)(path));
-        self.write(true, |w| {
+        let file = session.path().filter(|_| session.is_stored()).and_then(|path| (self.places.read)(path));
+        let head = |w: &mut Writer| {
             first(w);
             time(now, w);
+        };
+        self.write(true, head, |w| {
             w.key("boot");
             write_boot(boot, file.as_deref().map_or(SessionSource::Memory, SessionSource::File), w);
         });
     }
 
-    fn write(&mut self, urgent: bool, fields: impl FnOnce(&mut Writer)) {
+    /// Writes a record: what tells it from others, and what it holds, which may be kept apart.
+    fn write(&mut self, urgent: bool, head: impl FnOnce(&mut Writer), body: impl FnOnce(&mut Writer)) {
         self.line.clear();
         let mut w = Writer::append_to(mem::take(&mut self.line));
         w.begin_object();
-        fields(&mut w);
+        head(&mut w);
+        let at = w.len();
+        body(&mut w);
         w.end_object();
         self.line = w.into_string();
+        // Behind the head stands a comma, and then the fields of the body.
+        let fields = self.line.get(at + 1..).unwrap_or_default();
+        if let Some((from, keep)) = &mut self.places.apart
+            && fields.len() >= (*from).max(1)
+        {
+            let mut whole = String::with_capacity(fields.len() + 1);
+            whole.push('{');
+            whole.push_str(fields);
+            let name = hex(&sha256(whole.as_bytes()));
+            if keep(&name, whole.as_bytes()) {
+                self.line.truncate(at);
+                self.line.push_str(",\"body\":\"");
+                self.line.push_str(&name);
+                self.line.push_str("\"}");
+            }
+        }
         self.line.push('\n');
-        (self.sink)(self.line.as_bytes(), urgent);
+        (self.places.sink)(self.line.as_bytes(), urgent);
     }
 
     /// What came out since the last line.
@@ -92,36 +125,55 @@ impl Log {
         }
         let groups = mem::take(&mut self.groups);
         let urgent = mem::take(&mut self.weighty);
-        self.write(urgent, |w| {
-            w.key("out");
-            w.begin_array();
-            for group in groups.all() {
-                w.str(&group.to_string());
-            }
-            w.end_array();
-            if !drained {
-                w.field_bool("more", true);
-            }
-        });
+        self.write(
+            urgent,
+            |w| {
+                w.key("out");
+                w.begin_array();
+                for group in groups.all() {
+                    w.str(&group.to_string());
+                }
+                w.end_array();
+                if !drained {
+                    w.field_bool("more", true);
+                }
+            },
+            nothing,
+        );
     }
 
     /// Bytes of a body or a pipe stand behind their line as they are: most of a log are these.
     fn chunk(&mut self, now: Now, op: OpId, stream: Stream, bytes: &[u8]) {
         let cleaned = self.secrets.hidden(bytes);
         let bytes = cleaned.as_deref().unwrap_or(bytes);
-        self.write(false, |w| {
-            time(now, w);
-            w.field_u64("op", op.0);
-            w.field_str("in", "chunk");
-            match stream {
-                Stream::Body => {}
-                Stream::Stdout => w.field_str("of", "stdout"),
-                Stream::Stderr => w.field_str("of", "stderr"),
-            }
-            w.field_u64("raw", bytes.len() as u64);
-        });
-        (self.sink)(bytes, false);
-        (self.sink)(b"\n", false);
+        let mut apart = None;
+        if let Some((from, keep)) = &mut self.places.apart
+            && bytes.len() >= *from
+        {
+            apart = Some(hex(&sha256(bytes))).filter(|name| keep(name, bytes));
+        }
+        self.write(
+            false,
+            |w| {
+                time(now, w);
+                w.field_u64("op", op.0);
+                w.field_str("in", "chunk");
+                match stream {
+                    Stream::Body => {}
+                    Stream::Stdout => w.field_str("of", "stdout"),
+                    Stream::Stderr => w.field_str("of", "stderr"),
+                }
+                match &apart {
+                    Some(name) => w.field_str("body", name),
+                    None => w.field_u64("raw", bytes.len() as u64),
+                }
+            },
+            nothing,
+        );
+        if apart.is_none() {
+            (self.places.sink)(bytes, false);
+            (self.places.sink)(b"\n", false);
+        }
     }
 
     /// An input comes: not everything may have been polled.
@@ -131,6 +183,9 @@ impl Log {
         }
     }
 }
+
+/// No body.
+const fn nothing(_: &mut Writer) {}
 
 fn time(now: Now, w: &mut Writer) {
     w.field_u64("m", now.mono.0);
@@ -151,33 +206,37 @@ impl Recorder for Log {
         if let Input::Reply { op, reply: Reply::Chunk { stream, bytes } } = input {
             return self.chunk(now, *op, *stream, bytes);
         }
-        self.write(false, |w| {
+        let head = |w: &mut Writer| {
             time(now, w);
-            match input {
-                Input::Command(command) => command::write(command, w),
-                Input::Reply { op, reply } => {
-                    w.field_u64("op", op.0);
-                    reply::write(reply, w);
-                }
-                Input::Tick => w.field_str("in", "tick"),
+            if let Input::Reply { op, .. } = input {
+                w.field_u64("op", op.0);
             }
+        };
+        self.write(false, head, |w| match input {
+            Input::Command(command) => command::write(command, w),
+            Input::Reply { reply, .. } => reply::write(reply, w),
+            Input::Tick => w.field_str("in", "tick"),
         });
     }
 
     fn command(&mut self, now: Now, command: &Command) {
         self.interrupted();
-        self.write(false, |w| {
+        let head = |w: &mut Writer| {
             time(now, w);
             w.field_bool("beside", true);
-            command::write(command, w);
-        });
+        };
+        self.write(false, head, |w| command::write(command, w));
     }
 
     fn env(&mut self, env: &ToolEnv) {
-        self.write(false, |w| {
-            w.key("env");
-            write_env(env, w);
-        });
+        self.write(
+            false,
+            |w| {
+                w.key("env");
+                write_env(env, w);
+            },
+            nothing,
+        );
     }
 
     fn output(&mut self, output: &Output) {

@@ -11,6 +11,9 @@
 //! data: …                                             (212 bytes as they came, then a line feed)
 //! ```
 //!
+//! When it is asked for, large bodies are kept apart, once each: `"body":"…"` stands for the fields, or the bytes, that
+//! have this SHA-256.
+//!
 //! Inputs decide everything: the same lines give the same outputs, so a log needs no network, no files and no clock.
 //! Secrets are not in it: a credential is recorded by what it consists of, and what a service repeats of it is starred
 //! out. The conversation, the files that were read and the output of commands are in it.
@@ -25,8 +28,8 @@ mod value;
 
 pub use boot::{SessionSource, read_boot, write_boot};
 pub use digest::{Digest, Group, Groups, describe, digest, is_piece};
-pub use log::{FORMAT, Log, ReadFile, Sink};
-pub use replay::{Difference, Replay, Step};
+pub use log::{FORMAT, KeepBody, Log, Places, ReadFile, Sink};
+pub use replay::{Difference, FindBody, Replay, Step};
 
 use crate::hub::{Boot, Output};
 use crate::input::{Command, Input};

@@ -5,11 +5,13 @@ use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::boot::{read_boot, read_env};
 use super::digest::{Groups, describe};
 use super::log::FORMAT;
 use super::{command, reply};
+use crate::auth::sha256::{hex, sha256};
 use crate::hub::{Hub, Output};
 use crate::ids::OpId;
 use crate::input::{Input, Reply};
@@ -55,8 +57,12 @@ pub enum Step {
     Different(Box<Difference>),
 }
 
+/// Gives a body that is kept apart, by its name.
+pub type FindBody = Box<dyn FnMut(&str) -> Option<Vec<u8>> + Send>;
+
 /// A machine under replay.
 pub struct Replay {
+    find: Option<FindBody>,
     hub: Option<Hub>,
     now: Now,
     line: u64,
@@ -84,6 +90,7 @@ impl Replay {
     #[must_use]
     pub const fn new() -> Self {
         Self {
+            find: None,
             hub: None,
             now: Now { mono: Mono(0), wall: Wall(0) },
             line: 0,
@@ -94,10 +101,33 @@ impl Replay {
         }
     }
 
+    /// The machine as it was after what a log holds, see [`Hub::restore`].
+    ///
+    /// # Errors
+    /// What is wrong with a record, or that something is not as it was.
+    pub fn restore(mut self, mut log: &[u8]) -> Result<Hub, String> {
+        while let Some((step, rest)) = self.record(log)? {
+            if let Step::Different(difference) = step {
+                return Err(difference.to_string());
+            }
+            log = rest;
+        }
+        if let Step::Different(difference) = self.end()? {
+            return Err(difference.to_string());
+        }
+        self.into_hub().ok_or_else(|| "the record is empty".to_string())
+    }
+
     /// Goes on with a machine that was restored from the lines before.
     #[must_use]
-    pub fn going_on(hub: Hub) -> Self {
-        Self { hub: Some(hub), ..Self::new() }
+    pub fn going_on(self, hub: Hub) -> Self {
+        Self { hub: Some(hub), ..self }
+    }
+
+    /// Tells where bodies are found that are kept apart.
+    #[must_use]
+    pub fn with_bodies(self, find: FindBody) -> Self {
+        Self { find: Some(find), ..self }
     }
 
     /// The machine as it stands; `None` before the first line.
@@ -169,7 +199,11 @@ impl Replay {
     }
 
     fn read(&mut self, line: &str) -> Result<Step, String> {
-        let record = parse(line).map_err(|e| format!("it is not valid JSON: {e}"))?;
+        let mut record = parse(line).map_err(|e| format!("it is not valid JSON: {e}"))?;
+        let body = match record.get("body").and_then(Value::as_str) {
+            Some(name) => Some(self.body(name)?),
+            None => None,
+        };
         if let Some(digests) = record.get("out").and_then(Value::as_array) {
             let more = record.get("more").and_then(Value::as_bool).unwrap_or_default();
             self.open = false;
@@ -183,8 +217,44 @@ impl Replay {
         if let Step::Different(_) = step {
             return Ok(step);
         }
-        self.open = self.input(&record)?;
+        self.open = match body {
+            Some(bytes) if record.get("in").is_some() => {
+                let op = record.get("op").and_then(Value::as_u64).ok_or("it names no op")?;
+                self.time(&record)?;
+                let stream = reply::stream(&record);
+                self.started()?;
+                self.wanted = Some((OpId(op), stream, bytes.len()));
+                self.bytes(&bytes);
+                true
+            }
+            Some(bytes) => {
+                let text = core::str::from_utf8(&bytes).map_err(|_| "its body is no text")?;
+                let fields = parse(text).map_err(|e| format!("its body is not valid JSON: {e}"))?;
+                if let (Value::Object(record), Value::Object(fields)) = (&mut record, fields) {
+                    record.extend(fields);
+                }
+                self.input(&record)?
+            }
+            None => self.input(&record)?,
+        };
         Ok(step)
+    }
+
+    /// A body that is kept apart.
+    fn body(&mut self, name: &str) -> Result<Vec<u8>, String> {
+        let bytes = self.find.as_mut().and_then(|find| find(name));
+        let bytes = bytes.ok_or_else(|| format!("the body {name} is kept apart and was not found"))?;
+        if hex(&sha256(&bytes)) != name {
+            return Err(format!("the body {name} was changed"));
+        }
+        Ok(bytes)
+    }
+
+    fn time(&mut self, record: &Value) -> Result<Now, String> {
+        let mono = record.get("m").and_then(Value::as_u64).ok_or("it has no time")?;
+        let wall = record.get("w").and_then(Value::as_i64).ok_or("it has no time")?;
+        self.now = Now { mono: Mono(mono), wall: Wall(wall) };
+        Ok(self.now)
     }
 
     /// The log ends: nothing may be left that comes out of the machine.
@@ -214,10 +284,7 @@ impl Replay {
             return Ok(self.open);
         }
         let number = |key: &str| record.get(key).and_then(Value::as_u64);
-        let mono = number("m").ok_or("it has no time")?;
-        let wall = record.get("w").and_then(Value::as_i64).ok_or("it has no time")?;
-        self.now = Now { mono: Mono(mono), wall: Wall(wall) };
-        let now = self.now;
+        let now = self.time(record)?;
         if let Some(boot) = record.get("boot") {
             let boot = read_boot(boot)?;
             match &mut self.hub {

@@ -9,7 +9,7 @@ use tau_core::json::Writer;
 use tau_core::message::{AssistantMessage, Message};
 use tau_core::now::Now;
 use tau_core::op::AppendOp;
-use tau_core::record::Log;
+use tau_core::record::{KeepBody, Log, Places};
 use tau_core::session::entry::EntryLine;
 use tau_core::session::reader::{self, Want};
 use tau_core::session::{EntryBody, Header, Session};
@@ -57,7 +57,14 @@ impl World {
         self.records.push(Arc::clone(&lines));
         let file = self.disk.get(&self.path).map(<[u8]>::to_vec);
         let sink = Box::new(move |bytes: &[u8], _| lines.lock().unwrap().extend_from_slice(bytes));
-        let log = Log::begin("sim", self.now, &boot, sink, Box::new(move |_| file.clone()));
+        let bodies = Arc::clone(&self.bodies);
+        let keep: KeepBody = Box::new(move |name, bytes| {
+            bodies.lock().unwrap().insert(name.to_owned(), bytes.to_vec());
+            true
+        });
+        let apart = self.bodies_from.map(|from| (from, keep));
+        let places = Places { sink, read: Box::new(move |_| file.clone()), apart };
+        let log = Log::begin("sim", self.now, &boot, places);
         let mut hub = Hub::new(boot, self.now);
         hub.record(Box::new(log));
         hub

@@ -71,6 +71,9 @@ pub(crate) struct World {
     idle_timeouts: u64,
     closing: bool,
     is_recorded: bool,
+    /// Bodies of a record that are kept apart, by hash, and from how many bytes on they are.
+    bodies: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
+    bodies_from: Option<usize>,
     /// What went into the machine of each life, and what came out.
     records: Vec<Arc<Mutex<Vec<u8>>>>,
 }
@@ -117,6 +120,8 @@ impl World {
             idle_timeouts: 0,
             closing: false,
             is_recorded: false,
+            bodies: Arc::default(),
+            bodies_from: None,
             records: Vec::new(),
         }
     }
@@ -125,6 +130,7 @@ impl World {
     pub(crate) fn recorded(seed: u64) -> Self {
         let mut world = Self::new(seed, &[]);
         world.is_recorded = true;
+        world.bodies_from = (seed % 2 == 1).then_some(40 + seed as usize);
         world.hub = world.make_hub(life::new_session(world.now, &world.path));
         world
     }
@@ -132,6 +138,11 @@ impl World {
     /// The record of each life.
     pub(crate) fn records(&self) -> Vec<Vec<u8>> {
         self.records.iter().map(|record| record.lock().unwrap().clone()).collect()
+    }
+
+    /// Bodies that are kept apart from the records, by name.
+    pub(crate) fn bodies(&self) -> BTreeMap<String, Vec<u8>> {
+        self.bodies.lock().unwrap().clone()
     }
 
     pub(crate) fn run(&mut self) {

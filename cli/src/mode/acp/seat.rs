@@ -71,7 +71,8 @@ impl Seat {
         let clock = Clock::start();
         // Each session has a record of its own, a session that is opened again another one.
         let record = workshop.args.record.as_ref().map(|file| free_name(&format!("{file}.{id}")));
-        let hub = recording::hub(boot, clock.now(), record.as_deref())?;
+        let bodies = workshop.args.record_bodies.as_deref();
+        let hub = recording::hub(boot, clock.now(), record.as_deref(), bodies)?;
         let engine = Engine::new(hub, clock, handlers, Box::new(updates))
             .map_err(|e| format!("the session cannot begin: {e}"))?;
         // What is due at once (the header of an empty file) is written.

@@ -139,7 +139,8 @@ impl Rpc {
             None => file.clone(),
         };
         let record = workshop.args.record.as_ref().map(named);
-        let hub = recording::hub(boot, clock.now(), record.as_deref())?;
+        let bodies = workshop.args.record_bodies.as_deref();
+        let hub = recording::hub(boot, clock.now(), record.as_deref(), bodies)?;
         let engine = Engine::new(hub, clock, handlers, Box::new(records.clone()))
             .map_err(|e| format!("the engine cannot begin: {e}"))?;
         // What is due at once (the header of an empty file) is written.
