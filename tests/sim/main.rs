@@ -160,7 +160,7 @@ fn a_recorded_run_is_the_same_again() {
 
 #[test]
 fn another_machine_is_told_from_the_first_difference_on() {
-    let mut world = World::recorded(3);
+    let mut world = World::recorded(2);
     world.run();
     let record = world.records().remove(0);
     let mark = b"\"in\":\"prompt\",\"text\":\"";
