@@ -3,10 +3,12 @@
 //! `docs/ARCHITECTURE.md` must hold in every run.
 //!
 //! `TAU_SIM_RUNS` and `TAU_SIM_LONG` set how many worlds there are; with `TAU_SIM_SEED` and `TAU_SIM_LOG` one of them
-//! tells everything.
+//! tells everything. `TAU_SIM_RECORDS` names a folder for the records, such as the seeds of the fuzz target `replay_file`.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod world;
+
+use std::path::Path;
 
 use tau_core::record::{Replay, Step};
 use world::{Coverage, World};
@@ -136,6 +138,9 @@ fn a_recorded_run_is_the_same_again() {
         bodies += world.bodies().len();
         for (life, record) in world.records().iter().enumerate() {
             records += 1;
+            if let Some(folder) = std::env::var_os("TAU_SIM_RECORDS") {
+                std::fs::write(Path::new(&folder).join(format!("{seed}-{life}")), record).unwrap();
+            }
             let replay = || {
                 let bodies = world.bodies();
                 Replay::new().with_bodies(Box::new(move |name| bodies.get(name).cloned()))
