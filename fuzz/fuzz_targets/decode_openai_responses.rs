@@ -1,117 +1,19 @@
-//! Responses: any bytes give a well-formed list of events, the split never changes them, and what arrived can be sent
-//! back. The first byte chooses the dialect, the split and the end of the body.
+//! Responses. The first byte chooses the dialect, besides what it chooses for every protocol.
 
 #![no_main]
 
-use std::sync::Arc;
+mod reply;
 
 use libfuzzer_sys::fuzz_target;
-use tau_core::fault::{FaultKind, IoFault};
-use tau_core::message::{AssistantMessage, Block, Message, StopReason};
 use tau_core::model::Model;
-use tau_core::op::Credential;
-use tau_core::provider::{BodyEnd, ModelRequest, RequestOptions, StreamEvent, encoder};
 
-fn decode<'a>(
-    model: &Arc<Model>,
-    end: &BodyEnd,
-    pieces: impl Iterator<Item = &'a [u8]>,
-) -> (Vec<StreamEvent>, AssistantMessage) {
-    let encoder = encoder(&model.api).expect("a protocol we speak");
-    let mut decoder = encoder.decoder(model, 1);
-    let mut events = Vec::new();
-    for piece in pieces {
-        decoder.on_bytes(piece, &mut events);
-        for index in 0..decoder.partial().content.len() {
-            if let Some(arguments) = decoder.partial_arguments(index) {
-                assert!(arguments.is_object());
-            }
-        }
-    }
-    decoder.on_end(end.clone(), &mut events);
-    (events, decoder.take())
-}
-
-/// What holds for every reply (spec 30 §1.3).
-fn check(events: &[StreamEvent], message: &AssistantMessage) {
-    let (last, before) = events.split_last().expect("a terminal event");
-    let failed = match last {
-        StreamEvent::Done => false,
-        StreamEvent::Error => true,
-        other => panic!("{other:?} is the last event"),
-    };
-    assert_eq!(failed, message.stop_reason.is_failure());
-    assert_eq!(failed, message.error_message.is_some());
-    assert_ne!(message.stop_reason, StopReason::Pending);
-    // One entry a block: text of its deltas, and whether it ended.
-    let mut blocks: Vec<(String, bool)> = Vec::new();
-    for event in before {
-        match event {
-            StreamEvent::Start => {}
-            StreamEvent::TextStart { index }
-            | StreamEvent::ThinkingStart { index }
-            | StreamEvent::ToolCallStart { index } => {
-                assert_eq!(*index, blocks.len());
-                blocks.push((String::new(), false));
-            }
-            StreamEvent::TextDelta { index, delta }
-            | StreamEvent::ThinkingDelta { index, delta }
-            | StreamEvent::ToolCallDelta { index, delta } => {
-                assert!(!blocks[*index].1, "a delta after the end");
-                blocks[*index].0.push_str(delta);
-            }
-            StreamEvent::TextEnd { index }
-            | StreamEvent::ThinkingEnd { index }
-            | StreamEvent::ToolCallEnd { index } => {
-                assert!(!blocks[*index].1, "two ends");
-                blocks[*index].1 = true;
-            }
-            StreamEvent::Done | StreamEvent::Error => panic!("two terminal events"),
-        }
-    }
-    assert_eq!(blocks.len(), message.content.len());
-    for ((text, ended), block) in blocks.iter().zip(&message.content) {
-        assert!(*ended || failed, "an open block in a good reply");
-        match block {
-            // The end of an item may say something else.
-            Block::Text(block) => assert!(*ended || *text == *block.text),
-            Block::Thinking(block) => assert!(*ended || *text == *block.thinking),
-            Block::ToolCall(call) => assert!(call.arguments.is_object()),
-            other => panic!("{other:?} in a reply"),
-        }
-    }
-}
-
-/// Claims of a token that name an account.
-const ACCOUNT: &str =
-    "eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjdC0xMjMifX0";
+/// A token whose claims name an account.
+const TOKEN: &str =
+    "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjdC0xMjMifX0.s";
 
 fuzz_target!(|data: &[u8]| {
-    let Some((&seed, body)) = data.split_first() else { return };
-    let end = match seed % 8 {
-        0 => BodyEnd::Aborted,
-        1 => BodyEnd::Failed(IoFault::new(FaultKind::Reset, "reset")),
-        _ => BodyEnd::Complete,
-    };
-    let api = if seed & 64 == 0 { "openai-responses" } else { "openai-codex-responses" };
-    let model = Model { id: "m".into(), api: api.into(), base_url: "http://h".into(), ..Model::default() };
-    let model = Arc::new(model);
-    let whole = decode(&model, &end, core::iter::once(body));
-    check(&whole.0, &whole.1);
-    assert_eq!(whole, decode(&model, &end, body.chunks(1)), "byte by byte");
-    assert_eq!(whole, decode(&model, &end, body.chunks(usize::from(seed) + 1)), "in pieces");
-
-    let credential =
-        Credential { api_key: Some(format!("h.{ACCOUNT}.s")), ..Credential::default() };
-    let messages = [Message::user("go", Vec::new(), 1), Message::Assistant(whole.1)].map(Arc::new);
-    let options = RequestOptions::default();
-    let request = ModelRequest {
-        model: &model,
-        messages: &messages,
-        options: &options,
-        credential: &credential,
-        now_ms: 1,
-    };
-    let made = encoder(api).expect("the protocol").encode(&request).expect("a request");
-    serde_json::from_slice::<&serde_json::value::RawValue>(&made.body).expect("a JSON body");
+    let is_codex = data.first().is_some_and(|seed| seed & 64 != 0);
+    let api = if is_codex { "openai-codex-responses" } else { "openai-responses" };
+    let (id, api, base_url) = ("m".into(), api.into(), "http://h".into());
+    reply::check(Model { id, api, base_url, ..Model::default() }, TOKEN, data);
 });

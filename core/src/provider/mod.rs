@@ -25,6 +25,7 @@ pub mod openai_completions;
 pub mod openai_responses;
 pub mod options;
 mod request;
+mod sse_reply;
 pub mod stop;
 pub mod strict;
 

@@ -13,25 +13,22 @@ use super::REASONING_REDACTED;
 use super::compat::Compat;
 use super::wire;
 use crate::json::{Map, Value};
-use crate::message::{AssistantMessage, Block, StopReason, TextBlock, ThinkingBlock, ToolCall};
+use crate::message::{Block, StopReason, TextBlock, ThinkingBlock, ToolCall};
 use crate::model::Model;
 use crate::provider::assemble::Assembler;
 use crate::provider::borrow::repaired;
-use crate::provider::error::{ABORTED, clean, no_stream_message, service_words, stream_fault_message};
+use crate::provider::error::{clean, no_stream_message, service_words};
+use crate::provider::sse_reply::{Events, SseReply};
 use crate::provider::stop::{self, Stop};
-use crate::provider::{BodyEnd, Decoder, StreamEvent, cost};
-use crate::wire::sse::{SseDecoder, SseEvent};
+use crate::provider::{StreamEvent, cost};
+use crate::wire::sse::SseEvent;
 
 /// Decoder of one reply.
-#[derive(Debug)]
-pub(super) struct AnthropicDecoder {
-    sse: SseDecoder,
-    reply: Reply,
-}
+pub(super) type AnthropicDecoder = SseReply<Reply>;
 
 /// The reply in the making.
 #[derive(Debug)]
-struct Reply {
+pub(super) struct Reply {
     model: Arc<Model>,
     assembler: Assembler,
     /// Open blocks by the service's index, which may be sparse and may come again.
@@ -65,54 +62,19 @@ impl AnthropicDecoder {
             begun: false,
             explanation: None,
         };
-        Self { sse: SseDecoder::new(), reply }
+        Self::of(reply)
     }
 }
 
-impl Decoder for AnthropicDecoder {
-    fn on_bytes(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
-        let Self { sse, reply } = self;
-        reply.assembler.start(out);
-        if !reply.assembler.ended() {
-            sse.feed(bytes, &mut |event| reply.on_event(event, out));
-        }
+impl Events for Reply {
+    fn assembler(&self) -> &Assembler {
+        &self.assembler
     }
 
-    fn on_end(&mut self, end: BodyEnd, out: &mut Vec<StreamEvent>) {
-        let Self { sse, reply } = self;
-        reply.assembler.start(out);
-        if reply.assembler.ended() {
-            return;
-        }
-        match end {
-            BodyEnd::Complete => {
-                sse.finish(&mut |event| reply.on_event(event, out));
-                let text = if sse.too_large() {
-                    "The reply holds an event that is too large.".into()
-                } else {
-                    reply.incomplete(&sse.stray())
-                };
-                reply.fail(text, out);
-            }
-            BodyEnd::Failed(fault) => reply.fail(stream_fault_message(&fault), out),
-            BodyEnd::Aborted => reply.assembler.fail(StopReason::Aborted, ABORTED.into(), out),
-        }
+    fn assembler_mut(&mut self) -> &mut Assembler {
+        &mut self.assembler
     }
 
-    fn partial(&self) -> &AssistantMessage {
-        self.reply.assembler.message()
-    }
-
-    fn take(&mut self) -> AssistantMessage {
-        self.reply.assembler.take()
-    }
-
-    fn partial_arguments(&mut self, index: usize) -> Option<Value> {
-        self.reply.assembler.partial_arguments(index)
-    }
-}
-
-impl Reply {
     fn on_event(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) {
         if self.assembler.ended() {
             return;
@@ -126,6 +88,13 @@ impl Reply {
         }
     }
 
+    fn on_complete(&mut self, stray: &str, out: &mut Vec<StreamEvent>) {
+        let text = self.incomplete(stray);
+        self.fail(text, out);
+    }
+}
+
+impl Reply {
     /// Reads one event; an error leaves the reply as it was.
     fn read(&mut self, name: &str, data: &str, out: &mut Vec<StreamEvent>) -> serde_json::Result<()> {
         match name {

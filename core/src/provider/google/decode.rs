@@ -14,30 +14,25 @@ use hashbrown::HashSet;
 use super::frame::{Call, Candidate, Frame, Part, Tokens};
 use crate::convert::{sanitize_id, wire_id};
 use crate::json::Value;
-use crate::message::{AssistantMessage, Block, StopReason, ToolCall, Usage};
+use crate::message::{Block, StopReason, ToolCall, Usage};
 use crate::model::Model;
 use crate::provider::assemble::Assembler;
 use crate::provider::borrow::{Any, Str, repaired};
-use crate::provider::error::{
-    ABORTED, clean, excerpt, no_stream_message, service_words, stream_fault_message,
-};
+use crate::provider::error::{clean, excerpt, no_stream_message, service_words};
+use crate::provider::sse_reply::{Events, SseReply};
 use crate::provider::stop::{self, Stop};
-use crate::provider::{BodyEnd, Decoder, StreamEvent, cost};
-use crate::wire::sse::{SseDecoder, SseEvent};
+use crate::provider::{StreamEvent, cost};
+use crate::wire::sse::SseEvent;
 
 /// Longest part of a tool name in an id that is made here.
 const NAME_IN_ID: usize = 40;
 
 /// Decoder of one reply.
-#[derive(Debug)]
-pub(super) struct GoogleDecoder {
-    sse: SseDecoder,
-    reply: Reply,
-}
+pub(super) type GoogleDecoder = SseReply<Reply>;
 
 /// The reply in the making.
 #[derive(Debug)]
-struct Reply {
+pub(super) struct Reply {
     model: Arc<Model>,
     assembler: Assembler,
     /// Ids of calls so far.
@@ -62,57 +57,19 @@ impl GoogleDecoder {
             blocked: None,
             finish_message: None,
         };
-        Self { sse: SseDecoder::new(), reply }
+        Self::of(reply)
     }
 }
 
-impl Decoder for GoogleDecoder {
-    fn on_bytes(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
-        let Self { sse, reply } = self;
-        if reply.assembler.ended() {
-            return;
-        }
-        reply.assembler.start(out);
-        sse.feed(bytes, &mut |event| reply.on_event(event, out));
-        if sse.too_large() {
-            reply.fail("The reply holds an event that is too large.".into(), out);
-        }
+impl Events for Reply {
+    fn assembler(&self) -> &Assembler {
+        &self.assembler
     }
 
-    fn on_end(&mut self, end: BodyEnd, out: &mut Vec<StreamEvent>) {
-        let Self { sse, reply } = self;
-        if reply.assembler.ended() {
-            return;
-        }
-        reply.assembler.start(out);
-        match end {
-            BodyEnd::Complete => {
-                sse.finish(&mut |event| reply.on_event(event, out));
-                if reply.any_event {
-                    reply.finish(out);
-                } else {
-                    reply.fail(no_stream_message(&reply.model, &sse.stray()), out);
-                }
-            }
-            BodyEnd::Failed(fault) => reply.fail(stream_fault_message(&fault), out),
-            BodyEnd::Aborted => reply.assembler.fail(StopReason::Aborted, ABORTED.into(), out),
-        }
+    fn assembler_mut(&mut self) -> &mut Assembler {
+        &mut self.assembler
     }
 
-    fn partial(&self) -> &AssistantMessage {
-        self.reply.assembler.message()
-    }
-
-    fn take(&mut self) -> AssistantMessage {
-        self.reply.assembler.take()
-    }
-
-    fn partial_arguments(&mut self, index: usize) -> Option<Value> {
-        self.reply.assembler.partial_arguments(index)
-    }
-}
-
-impl Reply {
     fn on_event(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) {
         let data = event.data.trim();
         if self.assembler.ended() || data.is_empty() || data == "[DONE]" {
@@ -131,6 +88,16 @@ impl Reply {
         }
     }
 
+    fn on_complete(&mut self, stray: &str, out: &mut Vec<StreamEvent>) {
+        if self.any_event {
+            self.finish(out);
+        } else {
+            self.fail(no_stream_message(&self.model, stray), out);
+        }
+    }
+}
+
+impl Reply {
     fn on_frame(&mut self, frame: Frame<'_>, out: &mut Vec<StreamEvent>) {
         if let Some(error) = frame.error.map(Any::read) {
             let words = service_words(&error).unwrap_or_else(|| crate::json::to_string(&error));
@@ -299,6 +266,8 @@ fn count(reported: Option<Any<'_>>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::AssistantMessage;
+    use crate::provider::{BodyEnd, Decoder};
     use crate::retry;
 
     fn decode(round: u32, body: &str) -> AssistantMessage {

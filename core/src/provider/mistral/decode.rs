@@ -8,29 +8,24 @@ use alloc::vec::Vec;
 
 use super::call_id;
 use crate::json::{self, Value};
-use crate::message::{AssistantMessage, Block, StopReason, ToolCall, Usage};
+use crate::message::{Block, StopReason, ToolCall, Usage};
 use crate::model::Model;
 use crate::provider::assemble::Assembler;
 use crate::provider::borrow::{Any, Str};
-use crate::provider::error::{
-    ABORTED, clean, excerpt, no_stream_message, service_words, stream_fault_message,
-};
+use crate::provider::error::{clean, excerpt, no_stream_message, service_words};
 use crate::provider::openai_completions::calls::Calls;
 use crate::provider::openai_completions::chunk::{CallDelta, Chunk, Content};
+use crate::provider::sse_reply::{Events, SseReply};
 use crate::provider::stop::{self, Stop};
-use crate::provider::{BodyEnd, Decoder, StreamEvent, cost};
-use crate::wire::sse::{SseDecoder, SseEvent};
+use crate::provider::{StreamEvent, cost};
+use crate::wire::sse::SseEvent;
 
 /// Decoder of one reply.
-#[derive(Debug)]
-pub(super) struct MistralDecoder {
-    sse: SseDecoder,
-    reply: Reply,
-}
+pub(super) type MistralDecoder = SseReply<Reply>;
 
 /// The reply in the making.
 #[derive(Debug)]
-struct Reply {
+pub(super) struct Reply {
     model: Arc<Model>,
     assembler: Assembler,
     calls: Calls,
@@ -48,57 +43,19 @@ impl MistralDecoder {
             round,
             any_event: false,
         };
-        Self { sse: SseDecoder::new(), reply }
+        Self::of(reply)
     }
 }
 
-impl Decoder for MistralDecoder {
-    fn on_bytes(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
-        let Self { sse, reply } = self;
-        if reply.assembler.ended() {
-            return;
-        }
-        reply.assembler.start(out);
-        sse.feed(bytes, &mut |event| reply.on_event(event, out));
-        if sse.too_large() {
-            reply.fail("The reply holds an event that is too large.".into(), out);
-        }
+impl Events for Reply {
+    fn assembler(&self) -> &Assembler {
+        &self.assembler
     }
 
-    fn on_end(&mut self, end: BodyEnd, out: &mut Vec<StreamEvent>) {
-        let Self { sse, reply } = self;
-        if reply.assembler.ended() {
-            return;
-        }
-        reply.assembler.start(out);
-        match end {
-            BodyEnd::Complete => {
-                sse.finish(&mut |event| reply.on_event(event, out));
-                if reply.any_event {
-                    reply.finish(out);
-                } else {
-                    reply.fail(no_stream_message(&reply.model, &sse.stray()), out);
-                }
-            }
-            BodyEnd::Failed(fault) => reply.fail(stream_fault_message(&fault), out),
-            BodyEnd::Aborted => reply.assembler.fail(StopReason::Aborted, ABORTED.into(), out),
-        }
+    fn assembler_mut(&mut self) -> &mut Assembler {
+        &mut self.assembler
     }
 
-    fn partial(&self) -> &AssistantMessage {
-        self.reply.assembler.message()
-    }
-
-    fn take(&mut self) -> AssistantMessage {
-        self.reply.assembler.take()
-    }
-
-    fn partial_arguments(&mut self, index: usize) -> Option<Value> {
-        self.reply.assembler.partial_arguments(index)
-    }
-}
-
-impl Reply {
     fn on_event(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) {
         let data = event.data.trim();
         if self.assembler.ended() || data.is_empty() {
@@ -122,6 +79,16 @@ impl Reply {
         }
     }
 
+    fn on_complete(&mut self, stray: &str, out: &mut Vec<StreamEvent>) {
+        if self.any_event {
+            self.finish(out);
+        } else {
+            self.fail(no_stream_message(&self.model, stray), out);
+        }
+    }
+}
+
+impl Reply {
     /// An event that is no chunk: a failure in the words of the service, or nothing that can be read.
     fn on_foreign(&mut self, data: &str, out: &mut Vec<StreamEvent>) {
         let said = json::parse(data).ok().as_ref().and_then(service_words);
@@ -277,6 +244,8 @@ fn usage_of(model: &Model, reported: &Value) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::AssistantMessage;
+    use crate::provider::{BodyEnd, Decoder};
 
     fn decode(round: u32, events: &[&str]) -> AssistantMessage {
         let model = Arc::new(Model { base_url: "http://host.example/v1".into(), ..Model::default() });

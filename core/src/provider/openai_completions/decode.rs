@@ -1,7 +1,6 @@
 //! The stream of chat completions (spec 30 §3.2).
 
 use alloc::borrow::Cow;
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -11,26 +10,23 @@ use super::calls::Calls;
 use super::chunk::{CallDelta, Chunk, Content, Delta};
 use super::details::Details;
 use crate::json::{self, Value};
-use crate::message::{AssistantMessage, Block, StopReason, TextBlock, ThinkingBlock, ToolCall, Usage};
+use crate::message::{Block, StopReason, TextBlock, ThinkingBlock, ToolCall, Usage};
 use crate::model::Model;
 use crate::provider::assemble::Assembler;
 use crate::provider::borrow::{Any, Str};
 use crate::provider::grammar::{self, FreeForm};
 use crate::provider::halves::{self, Halves};
+use crate::provider::sse_reply::{Events, SseReply};
 use crate::provider::stop::{self, Stop};
-use crate::provider::{BodyEnd, Decoder, StreamEvent, cost, error};
-use crate::wire::sse::{SseDecoder, SseEvent};
+use crate::provider::{StreamEvent, cost, error};
+use crate::wire::sse::SseEvent;
 
 /// Decoder of one response.
-#[derive(Debug)]
-pub(super) struct CompletionsDecoder {
-    sse: SseDecoder,
-    reply: Reply,
-}
+pub(super) type CompletionsDecoder = SseReply<Reply>;
 
 /// What the decoder knows besides framing.
 #[derive(Debug)]
-struct Reply {
+pub(super) struct Reply {
     model: Arc<Model>,
     supports_finish_reason: bool,
     grammar: FreeForm,
@@ -53,77 +49,32 @@ impl CompletionsDecoder {
         grammar: FreeForm,
         now_ms: i64,
     ) -> Self {
-        Self {
-            sse: SseDecoder::new(),
-            reply: Reply {
-                model: Arc::clone(model),
-                supports_finish_reason,
-                grammar,
-                assembler: Assembler::new(model, now_ms),
-                text: None,
-                thinking: None,
-                details: Details::default(),
-                calls: Calls::default(),
-                any_event: false,
-                marked: false,
-                text_halves: Halves::default(),
-                thinking_halves: Halves::default(),
-            },
-        }
+        Self::of(Reply {
+            model: Arc::clone(model),
+            supports_finish_reason,
+            grammar,
+            assembler: Assembler::new(model, now_ms),
+            text: None,
+            thinking: None,
+            details: Details::default(),
+            calls: Calls::default(),
+            any_event: false,
+            marked: false,
+            text_halves: Halves::default(),
+            thinking_halves: Halves::default(),
+        })
     }
 }
 
-impl Decoder for CompletionsDecoder {
-    fn on_bytes(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
-        if self.reply.assembler.ended() {
-            return;
-        }
-        let reply = &mut self.reply;
-        reply.assembler.start(out);
-        self.sse.feed(bytes, &mut |event| reply.on_event(event, out));
-        if self.sse.too_large() {
-            self.reply.fail("an event of the stream is larger than any answer may be".into(), out);
-        }
+impl Events for Reply {
+    fn assembler(&self) -> &Assembler {
+        &self.assembler
     }
 
-    fn on_end(&mut self, end: BodyEnd, out: &mut Vec<StreamEvent>) {
-        if self.reply.assembler.ended() {
-            return;
-        }
-        let reply = &mut self.reply;
-        reply.assembler.start(out);
-        match end {
-            BodyEnd::Complete => {
-                self.sse.finish(&mut |event| reply.on_event(event, out));
-                if !self.reply.any_event {
-                    return self
-                        .reply
-                        .fail(error::no_stream_message(&self.reply.model, &self.sse.stray()), out);
-                }
-                self.reply.finish(out);
-            }
-            BodyEnd::Failed(fault) => reply.fail(error::stream_fault_message(&fault), out),
-            BodyEnd::Aborted => {
-                reply.close(out);
-                reply.assembler.fail(StopReason::Aborted, error::ABORTED.into(), out);
-            }
-        }
+    fn assembler_mut(&mut self) -> &mut Assembler {
+        &mut self.assembler
     }
 
-    fn partial(&self) -> &AssistantMessage {
-        self.reply.assembler.message()
-    }
-
-    fn take(&mut self) -> AssistantMessage {
-        self.reply.assembler.take()
-    }
-
-    fn partial_arguments(&mut self, index: usize) -> Option<Value> {
-        self.reply.assembler.partial_arguments(index)
-    }
-}
-
-impl Reply {
     fn on_event(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) {
         if self.assembler.ended() {
             return;
@@ -158,6 +109,20 @@ impl Reply {
         }
     }
 
+    fn on_complete(&mut self, stray: &str, out: &mut Vec<StreamEvent>) {
+        if self.any_event {
+            self.finish(out);
+        } else {
+            self.fail(error::no_stream_message(&self.model, stray), out);
+        }
+    }
+
+    fn before_abort(&mut self, out: &mut Vec<StreamEvent>) {
+        self.close(out);
+    }
+}
+
+impl Reply {
     fn on_chunk(&mut self, chunk: Chunk<'_>, out: &mut Vec<StreamEvent>) {
         if let Some(said) = chunk.error.map(Any::read).filter(is_truthy) {
             let wrapped = serde_json::json!({ "error": said });
@@ -428,14 +393,11 @@ fn whole(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| value.as_f64().unwrap_or_default() as u64)
 }
 
-/// A decoder behind the trait.
-pub(super) fn boxed(decoder: CompletionsDecoder) -> Box<dyn Decoder> {
-    Box::new(decoder)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::AssistantMessage;
+    use crate::provider::{BodyEnd, Decoder};
     use alloc::vec;
 
     fn decode(events: &[&str]) -> AssistantMessage {

@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::compat::{CacheKey, Compat};
-use super::decode::{CompletionsDecoder, boxed};
+use super::decode::CompletionsDecoder;
 use super::messages::{self, Items, mark};
 use super::reasoning::Thinking;
 use super::tools::write_tools;
@@ -90,7 +90,7 @@ impl Encoder for CompletionsEncoder {
 
     fn decoder(&self, model: &Arc<Model>, now_ms: i64) -> Box<dyn Decoder> {
         let finish_reason = self.finish_reason.unwrap_or_else(|| Compat::of(model).finish_reason);
-        boxed(CompletionsDecoder::new(model, finish_reason, self.grammar.clone(), now_ms))
+        Box::new(CompletionsDecoder::new(model, finish_reason, self.grammar.clone(), now_ms))
     }
 }
 

@@ -13,25 +13,22 @@ use super::Dialect;
 use super::fields::{Fields, Raw, arguments, list, parts, piece, text, value};
 use super::usage;
 use crate::json::{self, Map, Value, Writer};
-use crate::message::{AssistantMessage, Block, StopReason, TextBlock, ThinkingBlock, ToolCall};
+use crate::message::{Block, StopReason, TextBlock, ThinkingBlock, ToolCall};
 use crate::model::Model;
 use crate::provider::assemble::Assembler;
 use crate::provider::grammar::{self, FreeForm};
 use crate::provider::halves::Halves;
+use crate::provider::sse_reply::{Events, SseReply};
 use crate::provider::stop::{self, Stop};
-use crate::provider::{BodyEnd, Decoder, StreamEvent, error};
-use crate::wire::sse::SseDecoder;
+use crate::provider::{StreamEvent, error};
+use crate::wire::sse::SseEvent;
 
 /// Decoder of one response.
-#[derive(Debug)]
-pub(super) struct ResponsesDecoder {
-    sse: SseDecoder,
-    reply: Reply,
-}
+pub(super) type ResponsesDecoder = SseReply<Reply>;
 
 /// What the decoder knows besides framing.
 #[derive(Debug)]
-struct Reply {
+pub(super) struct Reply {
     dialect: Dialect,
     model: Arc<Model>,
     free_form: FreeForm,
@@ -94,68 +91,27 @@ impl ResponsesDecoder {
             open: Vec::new(),
             any_event: false,
         };
-        Self { sse: SseDecoder::new(), reply }
+        Self::of(reply)
     }
 }
 
-impl Decoder for ResponsesDecoder {
-    fn on_bytes(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
-        let Self { sse, reply } = self;
-        if reply.assembler.ended() {
-            return;
-        }
-        reply.assembler.start(out);
-        sse.feed(bytes, &mut |event| reply.on_data(event.data, out));
-        if sse.too_large() {
-            reply.fail("an event of the stream is larger than any answer may be".into(), out);
-        }
+impl Events for Reply {
+    fn assembler(&self) -> &Assembler {
+        &self.assembler
     }
 
-    fn on_end(&mut self, end: BodyEnd, out: &mut Vec<StreamEvent>) {
-        let Self { sse, reply } = self;
-        if reply.assembler.ended() {
-            return;
-        }
-        reply.assembler.start(out);
-        match end {
-            BodyEnd::Complete => {
-                sse.finish(&mut |event| reply.on_data(event.data, out));
-                let text = if reply.any_event {
-                    "the stream ended before a terminal response event; the reply may be cut".into()
-                } else {
-                    error::no_stream_message(&reply.model, &sse.stray())
-                };
-                reply.fail(text, out);
-            }
-            BodyEnd::Failed(fault) => reply.fail(error::stream_fault_message(&fault), out),
-            BodyEnd::Aborted => {
-                reply.assembler.fail(StopReason::Aborted, error::ABORTED.into(), out);
-            }
-        }
+    fn assembler_mut(&mut self) -> &mut Assembler {
+        &mut self.assembler
     }
 
-    fn partial(&self) -> &AssistantMessage {
-        self.reply.assembler.message()
-    }
-
-    fn take(&mut self) -> AssistantMessage {
-        self.reply.assembler.take()
-    }
-
-    fn partial_arguments(&mut self, index: usize) -> Option<Value> {
-        self.reply.assembler.partial_arguments(index)
-    }
-}
-
-impl Reply {
-    fn on_data(&mut self, data: &str, out: &mut Vec<StreamEvent>) {
-        let data = data.trim();
+    fn on_event(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) {
+        let data = event.data.trim();
         if self.assembler.ended() || data.is_empty() {
             return;
         }
         self.any_event = true;
         if let Some(event) = Fields::read(data) {
-            return self.on_event(&event, out);
+            return self.on_fields(&event, out);
         }
         if data.starts_with("[DONE]") {
             return;
@@ -164,7 +120,7 @@ impl Reply {
         match json::parse(&json::repair(data)) {
             Ok(value) => {
                 if let Some(event) = Fields::read(&json::to_string(&value)) {
-                    self.on_event(&event, out);
+                    self.on_fields(&event, out);
                 }
             }
             Err(_) => {
@@ -174,7 +130,18 @@ impl Reply {
         }
     }
 
-    fn on_event(&mut self, event: &Fields<'_>, out: &mut Vec<StreamEvent>) {
+    fn on_complete(&mut self, stray: &str, out: &mut Vec<StreamEvent>) {
+        let text = if self.any_event {
+            "the stream ended before a terminal response event; the reply may be cut".into()
+        } else {
+            error::no_stream_message(&self.model, stray)
+        };
+        self.fail(text, out);
+    }
+}
+
+impl Reply {
+    fn on_fields(&mut self, event: &Fields<'_>, out: &mut Vec<StreamEvent>) {
         let kind = event.kind.map_or("", |kind| kind.get().trim_matches('"'));
         match kind {
             "response.output_text.delta" | "response.refusal.delta" => self.grow(event, Kind::Text, out),
@@ -596,6 +563,8 @@ fn failure(response: &Fields<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::AssistantMessage;
+    use crate::provider::{BodyEnd, Decoder};
     use alloc::vec;
 
     fn decode(dialect: Dialect, events: &[&str]) -> AssistantMessage {
