@@ -50,7 +50,7 @@ impl<E: Events> Decoder for SseReply<E> {
         events.assembler_mut().start(out);
         sse.feed(bytes, &mut |event| events.on_event(event, out));
         if sse.too_large() && !events.assembler().ended() {
-            let text = "The reply holds an event that is too large.".into();
+            let text = "The reply holds an event that is larger than any answer may be.".into();
             events.assembler_mut().fail(StopReason::Error, text, out);
         }
     }
