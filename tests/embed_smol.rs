@@ -3,7 +3,11 @@
 #![allow(missing_docs)]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use smol::stream::StreamExt;
@@ -80,7 +84,7 @@ fn other_tasks_steer_and_abort() {
         assert_eq!(answer.unwrap(), "third");
         let abort = async {
             while server.requests().len() < 4 {
-                smol::Timer::after(std::time::Duration::from_millis(2)).await;
+                smol::Timer::after(Duration::from_millis(2)).await;
             }
             agent.abort();
         };
@@ -111,4 +115,111 @@ fn an_agent_that_is_dropped_ends_and_is_stored() {
     });
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("\"hello\""), "{text}");
+}
+
+/// Counts how often a task would be woken.
+#[derive(Default)]
+struct Calls(AtomicUsize);
+
+impl Wake for Calls {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Calls {
+    fn seen(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn demand(&self, what: &str) {
+        let give_up = Instant::now() + Duration::from_secs(10);
+        while self.seen() == 0 {
+            assert!(Instant::now() < give_up, "nobody woke {what}");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[test]
+fn whoever_waits_is_woken_by_the_end_and_by_nothing_else() {
+    let server = Server::start([openai::stalled("never ends"), openai::stalled("nor does this")]);
+    let agent = Agent::spawn(at(&server)).unwrap();
+    // An agent that does nothing is waited for at once.
+    block_on(agent.wait());
+    let begun = |run: &mut tau_io_smol::Run<'_>| {
+        block_on(async { while !matches!(run.next().await, Some(Event::MessageUpdate { .. })) {} });
+    };
+    let calls = [(); 3].map(|()| Arc::new(Calls::default()));
+    let wakers = calls.clone().map(Waker::from);
+    let mut run = agent.run("hello").unwrap();
+    begun(&mut run);
+    let [mut first, mut second] = [(); 2].map(|()| Box::pin(agent.wait()));
+    for (future, waker) in [&mut first, &mut second].into_iter().zip(&wakers) {
+        assert!(future.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
+    }
+    while run.poll_next(&mut Context::from_waker(&wakers[2])).is_ready() {}
+    drop(second);
+    thread::sleep(Duration::from_millis(200));
+    assert_eq!(calls.each_ref().map(|calls| calls.seen()), [0, 0, 0]);
+    agent.abort();
+    calls[0].demand("the one who waits");
+    calls[2].demand("the one who reads");
+    assert_eq!(block_on(run.finish()).unwrap_err().code, "aborted");
+    block_on(first);
+    assert!(calls[0].seen() <= 2 && calls[1].seen() == 0, "{} {}", calls[0].seen(), calls[1].seen());
+
+    let mut run = agent.run("again").unwrap();
+    begun(&mut run);
+    drop(run);
+    block_on(agent.close());
+}
+
+#[test]
+fn an_idle_driver_is_not_polled() {
+    let server = Server::start([openai::text("hi")]);
+    let polls = AtomicUsize::new(0);
+    block_on(async {
+        let (agent, driver) = Agent::start(at(&server), Arc::default()).unwrap();
+        let mut driver = Box::pin(driver);
+        let counted = smol::future::poll_fn(|cx| {
+            polls.fetch_add(1, Ordering::SeqCst);
+            driver.as_mut().poll(cx)
+        });
+        let looking = async {
+            assert_eq!(agent.prompt("hello").await.unwrap(), "hi");
+            agent.wait().await;
+            smol::Timer::after(Duration::from_millis(20)).await;
+            let before = polls.load(Ordering::SeqCst);
+            smol::Timer::after(Duration::from_millis(200)).await;
+            // The timers of this test are seen by the same task.
+            assert!(polls.load(Ordering::SeqCst) <= before + 1, "{before} {polls:?}");
+            agent.close().await;
+        };
+        smol::future::zip(counted, looking).await;
+    });
+}
+
+#[test]
+fn without_its_driver_an_agent_refuses_and_nobody_waits_in_vain() {
+    let server = Server::start([openai::stalled("never ends")]);
+    block_on(async {
+        let (agent, driver) = Agent::start(at(&server), Arc::default()).unwrap();
+        let mut run = agent.run("hello").unwrap();
+        let begun = async {
+            while !matches!(run.next().await, Some(Event::MessageUpdate { .. })) {}
+        };
+        smol::future::or(driver, begun).await;
+        // The driver was dropped there.
+        assert_eq!(run.finish().await.unwrap_err().code, "closed");
+        agent.wait().await;
+        assert_eq!(agent.prompt("more").await.unwrap_err().code, "closed");
+        assert_eq!(agent.steer("more").unwrap_err().code, "closed");
+        agent.close().await;
+
+        let (agent, driver) = Agent::start(Options::demo(), Arc::default()).unwrap();
+        drop(driver);
+        assert_eq!(agent.prompt("x").await.unwrap_err().code, "closed");
+        agent.close().await;
+    });
 }

@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::pin::{Pin, pin};
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
-use smol::Timer;
 use smol::stream::{Stream, StreamExt};
 use tau_core::event::Event;
 use tau_core::fault::Fault;
@@ -22,11 +21,8 @@ use tau_io_std::machine::{EventSink, SinkFlow};
 use tau_io_std::sys::append;
 use tau_io_std::sys::clock::Clock;
 
-use crate::driver::{Control, drive};
+use crate::driver::{Control, Watch, drive};
 use crate::http::Client;
-
-/// How often is looked whether what is left of a run that said its last word has ended.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// One agent, among any number of them on one thread. Its methods may be called from any task or thread.
 ///
@@ -54,7 +50,8 @@ pub struct Agent {
 
 impl Agent {
     /// Starts an idle agent; nothing happens unless the future is awaited, on an executor of any kind. It ends some
-    /// time after the agent was dropped. Agents that share `http` share connections.
+    /// time after the agent was dropped. When it is dropped before, the agent ends with it: what is awaited is ready,
+    /// and whatever is asked of the agent is refused (`closed`). Agents that share `http` share connections.
     ///
     /// # Errors
     /// As [`Options::into_parts`].
@@ -111,6 +108,7 @@ impl Agent {
     /// # Errors
     /// Why the command is refused.
     pub fn run_command(&self, command: Command) -> Result<Run<'_>, Fault> {
+        self.check_driver()?;
         let now = self.control.now();
         self.control.with_mut(|hub| {
             if self.mail.is_open() {
@@ -118,7 +116,7 @@ impl Agent {
             }
             hub.command(now, command)?;
             self.mail.open();
-            Ok(Run { agent: self, last: None, ended: false, look: None })
+            Ok(Run { agent: self, last: None, end: None, watch: Watch::default() })
         })
     }
 
@@ -147,17 +145,13 @@ impl Agent {
 
     /// Ready when nothing goes on any more.
     pub async fn wait(&self) {
-        while !self.is_idle() {
-            Timer::after(LOOK).await;
-        }
+        self.until(Hub::is_idle).await;
     }
 
     /// Aborts what goes on, and is ready when everything is stored.
     pub async fn close(self) {
         self.control.command(Command::Shutdown);
-        while !self.control.with(|hub| hub.desk().check_open().is_err() && hub.is_idle()) {
-            Timer::after(LOOK).await;
-        }
+        self.until(|hub| hub.desk().check_open().is_err() && hub.is_idle()).await;
     }
 
     /// Changes the model for later requests; the thinking level is clamped to it.
@@ -181,6 +175,7 @@ impl Agent {
     /// # Errors
     /// Why it is refused.
     pub fn command(&self, command: Command) -> Result<(), Fault> {
+        self.check_driver()?;
         let now = self.control.now();
         let retunes = matches!(command, Command::SetModel { .. } | Command::SetThinking(_));
         self.control.with_mut(|hub| {
@@ -224,6 +219,33 @@ impl Agent {
     pub fn with<T>(&self, look: impl FnOnce(&Hub) -> T) -> T {
         self.control.with(look)
     }
+
+    /// Ready when `done` holds, or never will. Nothing is woken before the agent is idle.
+    async fn until(&self, done: fn(&Hub) -> bool) {
+        let mut waiting = Waiting { control: &self.control, watch: Watch::default() };
+        poll_fn(|cx| waiting.control.poll_until(&mut waiting.watch, cx, done)).await;
+    }
+
+    fn check_driver(&self) -> Result<(), Fault> {
+        if self.control.has_ended() { Err(no_driver()) } else { Ok(()) }
+    }
+}
+
+/// Why an agent without its driver does nothing.
+fn no_driver() -> Fault {
+    Fault::new("closed", "The future that drives this agent has ended; keep it for as long as the agent.")
+}
+
+/// Gives its place among the watchers back.
+struct Waiting<'a> {
+    control: &'a Control<Hub>,
+    watch: Watch,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.control.forget(&mut self.watch);
+    }
 }
 
 impl Drop for Agent {
@@ -247,31 +269,29 @@ impl fmt::Debug for Agent {
 pub struct Run<'a> {
     agent: &'a Agent,
     last: Option<Arc<Message>>,
-    ended: bool,
-    look: Option<Timer>,
+    end: Option<End>,
+    watch: Watch,
+}
+
+/// Why no event follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Settled,
+    /// The driver is gone.
+    Cut,
 }
 
 impl Run<'_> {
     /// Waits for the end and gives the last answer.
     ///
     /// # Errors
-    /// As [`answer_of`].
+    /// As [`answer_of`]; `closed` when the driver's future was dropped before the end.
     pub async fn finish(mut self) -> Result<String, Fault> {
         while self.next().await.is_some() {}
-        answer_of(self.last.as_deref())
-    }
-
-    /// Whether nothing follows. What is left when the last event was shown brings no other: it is looked at again.
-    fn has_ended(&mut self, cx: &mut Context<'_>) -> bool {
-        let (ended, quiet) = self.agent.with(|hub| (hub.is_settled(), hub.desk().is_idle()));
-        if quiet && !ended {
-            let mut look = self.look.take().unwrap_or_else(|| Timer::after(LOOK));
-            while pin!(&mut look).poll(cx).is_ready() {
-                look = Timer::after(LOOK);
-            }
-            self.look = Some(look);
+        if self.end == Some(End::Cut) {
+            return Err(no_driver());
         }
-        ended
+        answer_of(self.last.as_deref())
     }
 }
 
@@ -288,14 +308,16 @@ impl Stream for Run<'_> {
                 }
                 return Poll::Ready(Some(event));
             }
-            if self.ended {
+            if self.end.is_some() {
                 return Poll::Ready(None);
             }
             // What has ended now has brought all of its events.
-            self.ended = self.has_ended(cx);
-            if !self.ended {
-                return Poll::Pending;
-            }
+            let Self { agent, watch, .. } = &mut *self;
+            self.end = match agent.control.poll_until(watch, cx, Hub::is_settled) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(true) => Some(End::Settled),
+                Poll::Ready(false) => Some(End::Cut),
+            };
         }
     }
 }
@@ -303,6 +325,7 @@ impl Stream for Run<'_> {
 impl Drop for Run<'_> {
     fn drop(&mut self) {
         self.agent.mail.close();
+        self.agent.control.forget(&mut self.watch);
     }
 }
 

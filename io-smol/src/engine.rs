@@ -13,7 +13,7 @@ use tau_io_std::sys::append;
 use tau_io_std::sys::clock::Clock;
 use tau_io_std::sys::wake::Wake;
 
-use crate::driver::{Shared, run};
+use crate::driver::{Driven, Shared, run};
 
 /// Drives one machine. Cheap to clone; all clones drive the same machine. When the last is dropped, every op is
 /// cancelled.
@@ -51,7 +51,7 @@ impl<M: Machine> Engine<M> {
         handlers.append.get_or_insert_with(|| Box::new(append::append));
         let wake = Arc::new(Wake::new()?);
         let shared = Shared::new(machine, clock, handlers, Arc::default(), sink, Some(Arc::clone(&wake)));
-        let driver = run(Arc::clone(&shared));
+        let driver = run(Driven(Arc::clone(&shared)));
         thread::Builder::new().name("tau-driver".into()).spawn(move || smol::block_on(driver))?;
         Ok(Self { owner: Arc::new(Owner { shared, wake }) })
     }

@@ -11,10 +11,11 @@
 mod ops;
 pub(crate) mod replies;
 mod state;
+mod watch;
 
 use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,7 @@ use crate::http::Client;
 use ops::{Ops, begin};
 use replies::WAITING;
 use state::State;
+pub(crate) use watch::Watch;
 
 /// Inputs in a row before other tasks of the thread get their turn.
 const IN_A_ROW: u32 = 32;
@@ -78,7 +80,9 @@ impl<M: Machine> Shared<M> {
     /// The same for the task itself, which looks at the state anyway before it sleeps.
     fn unlock_in_task(&self, mut state: MutexGuard<'_, State<M>>) {
         let wake = state.take_wake();
+        let called = state.watchers.take_called();
         drop(state);
+        called.into_iter().for_each(Waker::wake);
         if let Some(waiting) = self.wake.as_ref().filter(|_| wake) {
             waiting.wake();
         }
@@ -199,6 +203,34 @@ impl<M: Machine> Control<M> {
         self.shared.with_mut(change)
     }
 
+    /// Ready when `done` holds, which is looked at whenever the machine became idle or settled; nothing is woken
+    /// before. Ready as well, with `false`, when the driver has ended, so that it never will.
+    pub(crate) fn poll_until(
+        &self,
+        watch: &mut Watch,
+        cx: &Context<'_>,
+        done: impl FnOnce(&M) -> bool,
+    ) -> Poll<bool> {
+        let mut state = self.shared.lock();
+        let holds = done(&state.machine);
+        if holds || state.is_stopped() {
+            state.watchers.forget(watch);
+            return Poll::Ready(holds);
+        }
+        state.watchers.wait(watch, cx.waker());
+        Poll::Pending
+    }
+
+    /// Nobody waits any more.
+    pub(crate) fn forget(&self, watch: &mut Watch) {
+        self.shared.lock().watchers.forget(watch);
+    }
+
+    /// Whether the driver has ended, or was dropped.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.shared.lock().is_stopped()
+    }
+
     /// Ends the driver: every op is cancelled, and the future is ready once all have answered. Lines that are to be
     /// appended to a session still are.
     pub fn stop(&self) {
@@ -217,7 +249,16 @@ pub fn drive<M: Machine>(
     sink: impl EventSink<M> + 'static,
 ) -> (Control<M>, impl Future<Output = ()> + Send) {
     let shared = Shared::new(machine, clock, handlers, http, Box::new(sink), None);
-    (Control { shared: Arc::clone(&shared) }, run(shared))
+    (Control { shared: Arc::clone(&shared) }, run(Driven(shared)))
+}
+
+/// What the future of a driver holds, from before it begins: when it is gone, nobody waits for it in vain.
+pub(crate) struct Driven<M: Machine>(pub(crate) Arc<Shared<M>>);
+
+impl<M: Machine> Drop for Driven<M> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 /// What the task is woken for.
@@ -249,7 +290,8 @@ impl Alarm {
     }
 }
 
-pub(crate) async fn run<M: Machine>(shared: Arc<Shared<M>>) {
+pub(crate) async fn run<M: Machine>(driven: Driven<M>) {
+    let shared = &driven.0;
     let (sender, replies) = bounded(WAITING);
     let mut replies = pin!(replies);
     let mut ops = Ops::default();
@@ -276,7 +318,7 @@ pub(crate) async fn run<M: Machine>(shared: Arc<Shared<M>>) {
             Poll::Pending
         })
         .await;
-        if turn(&shared, event, &mut ops, &sender) {
+        if turn(shared, event, &mut ops, &sender) {
             return;
         }
         in_a_row += 1;

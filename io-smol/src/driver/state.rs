@@ -13,6 +13,8 @@ use tau_io_std::machine::{Append, Machine, Sink, SinkFlow};
 use tau_io_std::sys::clock::Clock;
 use tau_io_std::sys::{self, CancelToken};
 
+use super::watch::Watchers;
+
 /// An op on its way to the driver's task.
 pub(super) struct Job {
     pub(super) op: OpId,
@@ -42,6 +44,8 @@ pub(super) struct State<M> {
     /// A thread waits for the machine.
     pub(super) waiting: bool,
     wake: bool,
+    /// Tasks that wait until the machine is idle or settled.
+    pub(super) watchers: Watchers,
     /// The machine was settled when it was looked at last.
     settled: bool,
     stopped: bool,
@@ -60,6 +64,7 @@ impl<M: Machine> State<M> {
             task: None,
             waiting: false,
             wake: false,
+            watchers: Watchers::default(),
             settled: true,
             stopped: false,
         }
@@ -93,9 +98,9 @@ impl<M: Machine> State<M> {
         }
         let settled = self.machine.is_settled();
         let newly_settled = !std::mem::replace(&mut self.settled, settled) && settled;
-        if self.waiting && (newly_settled || self.machine.is_idle()) {
-            self.waiting = false;
-            self.wake = true;
+        if newly_settled || self.machine.is_idle() {
+            self.wake |= take(&mut self.waiting);
+            self.watchers.call();
         }
     }
 
@@ -155,6 +160,7 @@ impl<M: Machine> State<M> {
     /// loses no entry.
     pub(super) fn stop(&mut self) {
         self.stopped = true;
+        self.watchers.call();
         self.inputs.clear();
         self.starts.retain(|job| changes_files(&job.what));
         let Self { open, starts, drops, .. } = self;
