@@ -206,9 +206,7 @@ fn without_its_driver_an_agent_refuses_and_nobody_waits_in_vain() {
     block_on(async {
         let (agent, driver) = Agent::start(at(&server), Arc::default()).unwrap();
         let mut run = agent.run("hello").unwrap();
-        let begun = async {
-            while !matches!(run.next().await, Some(Event::MessageUpdate { .. })) {}
-        };
+        let begun = async { while !matches!(run.next().await, Some(Event::MessageUpdate { .. })) {} };
         smol::future::or(driver, begun).await;
         // The driver was dropped there.
         assert_eq!(run.finish().await.unwrap_err().code, "closed");
