@@ -9,6 +9,10 @@ use super::catalog::{Catalog, Entry};
 use super::collate::compare;
 use super::{Model, ThinkingLevel};
 
+/// Longest reference, bytes. What is longer names no model: looking for it would cost its length for each model there
+/// is, and once more for each level at its end.
+const MOST_BYTES: usize = 1024;
+
 /// What was asked for on the command line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Query<'a> {
@@ -155,6 +159,9 @@ pub fn resolve(
     if pool.is_empty() {
         return Err(Refusal::NoModels);
     }
+    if asked.len() > MOST_BYTES {
+        return Err(Refusal::NotFound { asked: asked.to_string(), similar: Vec::new() });
+    }
     let allowed: Vec<usize> = match query.provider {
         None => (0..pool.len()).collect(),
         Some(name) => of_provider(pool, name)?,
@@ -285,7 +292,7 @@ impl<'a> Search<'a> {
 
     /// The steps in order: a reference, a part of a name, the same without a level at the end.
     pub(super) fn find(&self, text: &str, suffix: Suffix) -> Result<Option<Found>, Several> {
-        if text.is_empty() {
+        if text.is_empty() || text.len() > MOST_BYTES {
             return Ok(None);
         }
         if let Some(index) = self.reference(text)? {
@@ -523,5 +530,20 @@ mod tests {
         );
         let query = Query { provider: Some("nope"), model: Some("x"), ..Query::default() };
         assert!(resolve(&pool, &|_| false, &query).unwrap_err().to_string().contains("anthropic, openai"));
+    }
+
+    #[test]
+    fn what_is_too_long_names_no_model() {
+        let pool = [Entry::named("openai", "gpt-5", "GPT-5")];
+        for (part, times) in [(":off", 1_000_000), (":", 1_000_000), ("ä", 1_000_000), ("a ", 1_000_000)] {
+            let text = "openai/gpt".to_string() + &part.repeat(times);
+            let query = Query { model: Some(&text), ..Query::default() };
+            let refusal = resolve(&pool, &|_| false, &query).unwrap_err();
+            assert!(matches!(refusal, Refusal::NotFound { similar, .. } if similar.is_empty()), "{part}");
+            assert_eq!(resolve_exact(&pool, &|_| false, &text), None);
+            let patterns = [text.as_str()];
+            let scoped = super::super::scope::scope(&pool, &|_| false, patterns);
+            assert!(scoped.models.is_empty(), "{part}");
+        }
     }
 }
