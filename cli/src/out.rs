@@ -12,6 +12,9 @@ const FLUSH_AT: usize = 64 * 1024;
 /// A pipe that can be written to takes this many bytes without blocking.
 const PIECE: usize = 4096;
 
+/// A buffer that one large record made larger than this is given back.
+const KEPT: usize = 4 * FLUSH_AT;
+
 /// How often a writer that is stuck looks whether to go on waiting.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
@@ -52,7 +55,7 @@ impl Out {
                 Err(_) => self.closed = true,
             }
         }
-        self.buffer.clear();
+        self.empty();
     }
 
     /// As [`flush`](Self::flush), but while the reader takes nothing, `give_up` is asked from time to time (with the
@@ -74,7 +77,14 @@ impl Out {
                 Err(_) => self.closed = true,
             }
         }
+        self.empty();
+    }
+
+    fn empty(&mut self) {
         self.buffer.clear();
+        if self.buffer.capacity() > KEPT {
+            self.buffer = String::new();
+        }
     }
 
     /// Whether so much is buffered that it should be written although more is to come.
@@ -100,4 +110,23 @@ fn wait_until_writable() {
 pub fn note(text: &str) {
     let line = format!("tau: {}\n", crate::visible::harmless(text));
     let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_large_record_took_is_given_back() {
+        let mut out = Out { closed: true, ..Out::default() };
+        for (length, is_kept) in [(FLUSH_AT, true), (100 * FLUSH_AT, false), (0, true)] {
+            out.buffer().push_str(&"x".repeat(length));
+            let before = out.buffer().capacity();
+            out.flush();
+            assert_eq!((out.buffer().len(), out.buffer().capacity() == before), (0, is_kept), "{length}");
+            out.buffer().push_str(&"x".repeat(length));
+            out.flush_unless(&|_| true);
+            assert!(out.buffer().capacity() <= KEPT, "{length}");
+        }
+    }
 }

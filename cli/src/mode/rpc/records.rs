@@ -1,5 +1,6 @@
 //! The one writer of records: whole lines, in order, from whichever thread (spec 60 §3.1, §3.2).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::mem;
 use std::sync::mpsc::{Sender, channel};
@@ -19,6 +20,9 @@ use super::bash;
 use crate::mode::pipe::patience::Patience;
 use crate::out::{Out, note};
 use crate::visible::harmless;
+
+/// Longest text of an error, characters.
+const LONGEST_REASON: usize = 4000;
 
 /// Writes records of a session. Clones write those of the same session, and all sessions to the same output.
 #[derive(Clone)]
@@ -68,6 +72,11 @@ impl Records {
         Self { session: Some(id.into()), stream: Arc::default(), ..self.clone() }
     }
 
+    /// The session that its records name; `None` for the one that the program began with.
+    pub(super) fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
     /// A command was followed; `data` is JSON.
     pub(super) fn success(&self, subject: &Subject, data: Option<&str>) {
         self.write(|w| {
@@ -84,7 +93,7 @@ impl Records {
     pub(super) fn failure(&self, subject: &Subject, why: &str) {
         self.write(|w| {
             begin(subject, false, w);
-            w.field_str("error", why);
+            w.field_str("error", &shortened(why));
             w.end_object();
         });
     }
@@ -224,6 +233,14 @@ impl Records {
 
     fn lock(&self) -> MutexGuard<'_, Stream> {
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A reason names what is wrong, which may be megabytes of a faulty field: its beginning does.
+fn shortened(why: &str) -> Cow<'_, str> {
+    match why.char_indices().nth(LONGEST_REASON) {
+        Some((at, _)) => format!("{}…", why.get(..at).unwrap_or_default()).into(),
+        None => why.into(),
     }
 }
 
