@@ -337,3 +337,58 @@ fn a_fork_goes_on_from_an_earlier_message() {
         assert_eq!(parents[1..], ids[..ids.len() - 1]);
     }
 }
+
+#[test]
+fn an_abort_is_answered_before_the_next_run_begins() {
+    let rounds = 12;
+    let (place, _server) = place((0..=rounds).map(|_| openai::stalled("and now")));
+    let mut talk = talk(&place);
+    let _ = talk.data("p", json!({"type": "prompt", "message": "x"}));
+    for round in 0..rounds {
+        let _ = talk.wait(&json!({"type": "message_update"}));
+        talk.send(&json!({"id": format!("a{round}"), "type": "abort"}));
+        // The next prompt comes as soon as the run can be over.
+        let begun = (0..).find(|try_| {
+            let prompt = json!({"type": "prompt", "message": format!("{round} {try_}")});
+            talk.ask(&format!("p{round}-{try_}"), prompt)["success"] == true
+        });
+        assert!(begun.is_some());
+    }
+    talk.send(&json!({"id": "last", "type": "abort"}));
+    let run = talk.finish().ok();
+    // Each of them, before the first event of the run behind it.
+    let mut open = 0;
+    for record in run.events() {
+        match (record["type"].as_str(), record["command"].as_str(), record["success"] == true) {
+            (Some("response"), Some("abort"), _) => open -= 1,
+            (Some("agent_settled"), ..) => open += 1,
+            (Some("response"), Some("prompt"), true) => assert_eq!(open, 0, "{record}"),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_reason_is_short_whatever_is_wrong() {
+    let (place, _server) = place([]);
+    let mut talk = talk(&place);
+    let long = "ä".repeat(500_000);
+    for command in [
+        json!({"type": "switch_session", "sessionPath": long}),
+        json!({"type": "set_steering_mode", "mode": long}),
+        json!({"type": "set_model", "provider": long, "modelId": long}),
+        json!({"type": "fork", "entryId": long}),
+        json!({"type": "open_session", "cwd": "/", "model": long}),
+        json!({"type": "open_session", "cwd": "/", "model": format!("x{}", ":off".repeat(200_000))}),
+        json!({"type": "get_state", "sessionId": long}),
+    ] {
+        let kind = command["type"].clone();
+        let begun = Instant::now();
+        let answer = talk.ask("x", command);
+        let error = answer["error"].as_str().unwrap();
+        assert!(error.len() < 20_000 && !error.is_empty(), "{kind}: {} bytes", error.len());
+        // Nobody is kept waiting by it either.
+        assert!(begun.elapsed() < Duration::from_secs(5), "{kind}: {:?}", begun.elapsed());
+    }
+    let _ = talk.finish().ok();
+}

@@ -3,6 +3,7 @@
 use tau_core::json::{Map, Value, parse};
 use tau_core::message::Block;
 
+use super::commands::ANSWERS;
 use super::records::Subject;
 
 /// A command.
@@ -56,6 +57,8 @@ impl Call {
                 let subject = Subject { session: Some(session.into()), ..subject };
                 Ok(Self { subject, name, fields })
             }
+            // Answers to questions get no response, and need no session.
+            Some(_) if name == ANSWERS => Ok(Self { subject, name, fields }),
             Some(_) => {
                 let why = format!("{name}: the field \"sessionId\" must be text");
                 Err(Box::new(Unusable { subject, why }))
@@ -83,9 +86,10 @@ impl Call {
         }
     }
 
-    /// What an answer chooses; `None` when it chooses nothing.
+    /// What an answer chooses; `None` when it chooses nothing, or says that nothing was chosen.
     pub(super) fn value(&self) -> Option<Value> {
-        self.fields.get("value").cloned()
+        let cancelled = self.fields.get("cancelled").is_some_and(|value| *value != Value::Bool(false));
+        self.fields.get("value").filter(|_| !cancelled).cloned()
     }
 
     /// Names and texts, from an optional object.
@@ -174,6 +178,19 @@ mod tests {
             assert_eq!(subject(line), Subject::default(), "{line}");
         }
         assert_eq!(subject("{\"id\":[1]}").id, Some(Value::Array(vec![1.into()])));
+    }
+
+    #[test]
+    fn an_answer_that_is_cancelled_chooses_nothing() {
+        let value = |more: &str| {
+            let line = format!(r#"{{"type":"extension_ui_response","id":"q","sessionId":7{more}}}"#);
+            Call::read(&line).unwrap().value()
+        };
+        assert_eq!(value(r#","value":"Allow""#), Some("Allow".into()));
+        assert_eq!(value(r#","value":"Allow","cancelled":false"#), Some("Allow".into()));
+        assert_eq!(value(r#","value":"Allow","cancelled":true"#), None);
+        assert_eq!(value(r#","value":"Allow","cancelled":"yes""#), None);
+        assert_eq!(value(""), None);
     }
 
     #[test]

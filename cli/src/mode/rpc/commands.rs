@@ -69,7 +69,7 @@ const BUILT: &[(&str, Follow)] = &[
 ];
 
 /// Answers to questions (spec 60 §3.7). They get no response.
-const ANSWERS: &str = "extension_ui_response";
+pub(super) const ANSWERS: &str = "extension_ui_response";
 
 /// Looks a name up.
 pub(super) fn find(name: &str) -> Outlook {

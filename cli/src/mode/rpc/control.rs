@@ -47,17 +47,32 @@ impl Rpc {
         let unusable = self.why_no_prompt();
         let now = self.engine.now();
         let records = self.records.clone();
-        let started = self.engine.with_mut(|hub| {
-            if hub.desk().is_active() {
-                let behavior = behavior.ok_or_else(busy)?;
-                hub.command(now, behavior.command(text, images)).map_err(text_of)?;
-                return Ok(false);
+        let mut message = Some((text, images));
+        let started = loop {
+            let waits = self.waits();
+            let started = self.engine.with_mut(|hub| {
+                // What waits for the end of the run before is answered first: it would wait for the end of this one.
+                if waits && hub.is_settled() {
+                    return Ok(None);
+                }
+                let (text, images) = message.take().unwrap_or_default();
+                if hub.desk().is_active() {
+                    let behavior = behavior.ok_or_else(busy)?;
+                    hub.command(now, behavior.command(text, images)).map_err(text_of)?;
+                    return Ok(Some(false));
+                }
+                if let Some(why) = &unusable {
+                    return Err(why.clone());
+                }
+                hub.command(now, Command::Prompt { text, images }).map_err(text_of)?;
+                records.success(&call.subject, Some(STARTED));
+                Ok::<_, String>(Some(true))
+            })?;
+            match started {
+                Some(started) => break started,
+                None => self.settled(),
             }
-            unusable.map_or(Ok(()), Err)?;
-            hub.command(now, Command::Prompt { text, images }).map_err(text_of)?;
-            records.success(&call.subject, Some(STARTED));
-            Ok::<bool, String>(true)
-        })?;
+        };
         if !started {
             return Ok(Answer::Data(QUEUED.into()));
         }
