@@ -70,6 +70,8 @@ pub struct Workshop {
     pub access: Access,
     /// Whether a person may type there.
     pub stdin_is_terminal: bool,
+    /// Variables for commands of the session, before those of the process.
+    pub environment: Vec<(String, String)>,
 }
 
 /// Settings and what they depend on.
@@ -220,12 +222,13 @@ pub fn prepare(
     if !prompts.is_empty() && !access.usable_with_key(&model) {
         return Err(access.why_unusable(&model).into());
     }
-    let workshop = Workshop { args, launch, base, access, stdin_is_terminal };
+    let workshop = Workshop { args, launch, base, access, stdin_is_terminal, environment: Vec::new() };
     Ok(workshop.equip(opened.session, opened.resumed, (model, level), prompts, &mut rng, warnings)?)
 }
 
 /// Prepares a session for a client that names its working directory. It needs no model to begin with. The
-/// `environment` counts for its commands and its credentials, before that of the process.
+/// `environment` counts for its commands and its credentials, before that of the process. `--api-key` belongs to
+/// `key_owner`, else to the provider of the session's model.
 ///
 /// # Errors
 /// The first thing that cannot be done, and what to do about it. Nothing was started then.
@@ -234,6 +237,7 @@ pub fn prepare_at(
     cwd: &str,
     stored: Stored<'_>,
     environment: &[(String, String)],
+    key_owner: Option<&str>,
     warnings: &mut Vec<String>,
 ) -> Result<Ready, String> {
     let launch = Surroundings { cwd: cwd.to_owned(), ..Surroundings::gather()? };
@@ -252,20 +256,22 @@ pub fn prepare_at(
     };
     let base = at_session(base, session.cwd(), args, warnings)?.settle(false, warnings)?;
     let mut access = Access::read(&base.place, &base.agent, args.api_key.clone(), warnings)?;
+    access.environment = environment.to_vec();
+    if let Some(owner) = key_owner {
+        access.bind_key(owner);
+    }
     let chosen = choose(args, &access, &base.settings, &session, warnings)?;
     let Chosen { model, level, warning } =
         chosen.unwrap_or_else(|| Chosen::nothing(&base.place, args.offline));
     warnings.extend(warning);
-    access.bind_key(&model.provider);
-    let workshop = Workshop { args: args.clone(), launch, base, access, stdin_is_terminal: false };
-    let resumed = stored != Stored::New;
-    let mut ready = workshop.equip(session, resumed, (model, level), VecDeque::new(), &mut rng, warnings)?;
-    if !environment.is_empty() {
-        let variables = environment.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
-        Arc::make_mut(&mut ready.boot.env).command_env.extend(variables);
-        ready.credentials.environment = environment.to_vec();
+    if key_owner.is_none() {
+        access.bind_key(&model.provider);
     }
-    Ok(ready)
+    let environment = environment.to_vec();
+    let workshop =
+        Workshop { args: args.clone(), launch, base, access, stdin_is_terminal: false, environment };
+    let resumed = stored != Stored::New;
+    workshop.equip(session, resumed, (model, level), VecDeque::new(), &mut rng, warnings)
 }
 
 /// Which session a client wants.
@@ -317,8 +323,9 @@ impl Workshop {
         }
         let mut w = Writer::new();
         session.header().write(&mut w);
-        let key = args.api_key.clone().map(|key| (model.provider.clone(), key));
-        let credentials = Credentials::new(&base.place, access, key, base.settings.http_proxy());
+        let key = access.key_owner().map(str::to_owned).zip(args.api_key.clone());
+        let mut credentials = Credentials::new(&base.place, access, key, base.settings.http_proxy());
+        credentials.environment.clone_from(&self.environment);
         let name = args.name.clone().filter(|_| resumed);
         let (boot, resources) = self.boot(session, model, level, &prompts, rng, warnings)?;
         Ok(Ready { boot, credentials, prompts, resources, header: w.into_string(), name, workshop: self })
@@ -351,14 +358,19 @@ impl Workshop {
         // What is not mentioned needs no level that the model knows.
         let level = if args.omit_thinking { ThinkingLevel::Off } else { model.clamp(level) };
         let options = RequestOptions { omit_thinking: args.omit_thinking, ..options(settings, warnings) };
-        let env = tool_env(place, settings, &session, &model, level);
+        let mut env = tool_env(place, settings, &session, &model, level);
+        let own = self.environment.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
+        env.command_env.extend(own);
+        let mut config = AgentConfig::default();
+        // Whatever session it is: with `--permission` each call is looked at before it runs.
+        config.hooks.before_tool_call = args.permission.is_some();
         let desk = DeskBoot {
             session,
             model,
             thinking: level,
             tools,
             prompt,
-            config: AgentConfig::default(),
+            config,
             steering_mode: settings.steering_mode(),
             settings: Arc::new(settings.clone()),
             follow_up_mode: settings.follow_up_mode(),

@@ -65,6 +65,8 @@ pub struct Access {
     key_provider: Option<String>,
     /// The home folder, where clouds keep files.
     home: String,
+    /// Variables that count before those of the process.
+    pub environment: Vec<(String, String)>,
 }
 
 impl Access {
@@ -99,12 +101,19 @@ impl Access {
             api_key,
             key_provider: None,
             home: env::home().unwrap_or_default(),
+            environment: Vec::new(),
         })
     }
 
     /// `--api-key` belongs to this provider.
     pub fn bind_key(&mut self, provider: &str) {
         self.key_provider = Some(provider.to_owned());
+    }
+
+    /// The provider that `--api-key` belongs to.
+    #[must_use]
+    pub fn key_owner(&self) -> Option<&str> {
+        self.key_provider.as_deref()
     }
 
     /// Looks at `auth.json` again: someone may have signed in meanwhile. A file that cannot be understood leaves
@@ -131,20 +140,28 @@ impl Access {
     /// Why there are no credentials for a model, and what to do.
     #[must_use]
     pub fn why_unusable(&self, model: &Model) -> String {
-        match resolve(&self.facts(&model.provider, self.api_key.as_deref(), &Commands::new())) {
+        let variable = |name: &str| self.variable(name);
+        match resolve(&self.facts(&model.provider, self.api_key.as_deref(), &variable, &Commands::new())) {
             Step::Failed(fault) => fault.text,
             _ => format!("there are no credentials for {}", model.provider),
         }
     }
 
     fn configured(&self, provider: &str, runtime_key: Option<&str>) -> bool {
-        is_configured(&self.facts(provider, runtime_key, &Commands::new()))
+        let variable = |name: &str| self.variable(name);
+        is_configured(&self.facts(provider, runtime_key, &variable, &Commands::new()))
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        let own = self.environment.iter().find(|(own, _)| own == name);
+        own.map_or_else(|| env::var(name), |(_, value)| Some(value.clone()))
     }
 
     fn facts<'a>(
         &'a self,
         provider: &'a str,
         runtime_key: Option<&'a str>,
+        variable: &'a dyn Fn(&str) -> Option<String>,
         commands: &'a Commands,
     ) -> Facts<'a> {
         let entry = self.auth.as_ref().and_then(|auth| auth.entry(provider));
@@ -155,7 +172,7 @@ impl Access {
             runtime_key,
             stored: entry.map_or(Stored::None, Stored::Entry),
             config: self.catalog.configured(provider),
-            env: &env::var,
+            env: variable,
             home: &self.home,
             is_file: &is_file,
             commands,

@@ -136,11 +136,14 @@ pub fn path_of(tool: &str, args: &Value, place: &Surroundings) -> Option<String>
 }
 
 /// A path with the links of the part that exists followed.
-fn real(path: &Path) -> PathBuf {
+#[must_use]
+pub fn real(path: &Path) -> PathBuf {
     let mut rest = PathBuf::new();
     for ancestor in path.ancestors() {
-        if let Ok(real) = ancestor.canonicalize() {
-            return real.join(rest);
+        if let Ok(mut real) = ancestor.canonicalize() {
+            // Name by name: joining nothing would end it with a slash.
+            real.extend(rest.iter());
+            return real;
         }
         if let Some(name) = ancestor.file_name() {
             rest = Path::new(name).join(rest);

@@ -38,10 +38,9 @@ pub fn run(ready: Ready, surface: Box<dyn Surface + Send>) -> ExitCode {
         secret: Box::new(move |op| Outcome::Secret(credentials.resolve(&op))),
         ..Handlers::default()
     };
-    let mut boot = ready.boot;
+    let boot = ready.boot;
     if let Some(mode) = ready.workshop.args.permission {
         // Nobody can be asked here.
-        boot.desk.config.hooks.before_tool_call = true;
         let rules = Rules::new(mode, ready.workshop.base.place.clone(), boot.env.output_dir.clone());
         handlers.hook = Box::new(move |hook, _| match hook {
             HookCall::BeforeToolCall { index, call, args } => {

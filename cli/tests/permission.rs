@@ -94,3 +94,63 @@ fn where_nobody_can_be_asked_it_does_not_run() {
     let wrong = place.run(&["-p", "--permission", "maybe", "x"]).ended_with(1);
     assert!(wrong.err.contains("accept-edits"), "{}", wrong.err);
 }
+
+#[test]
+fn another_session_is_asked_about_by_its_own_rules() {
+    let write = |path: String| openai::calls(&[("c", "write", json!({"path": path, "content": "x"}))]);
+    let (place, server) = (Sandbox::new(TAU), Server::start([openai::text("there")]));
+    place.configure(&server);
+    let _ = place.put("work/other/x", "");
+    let other = place.work().join("other");
+    let mut command = place.command(&["-p", "x"]);
+    command.current_dir(&other);
+    let _ = place.start(command).finish().ok();
+    let elsewhere = place.sessions()[0].display().to_string();
+    let mut talk = Talk::start(place.command(&["--mode", "rpc", "--permission", "ask"]));
+    let round = |talk: &mut Talk, path: &std::path::Path, answer: Option<&str>| {
+        server.script([write(path.display().to_string()), openai::text("done")]);
+        talk.send(&json!({"id": "p", "type": "prompt", "message": "write"}));
+        if let Some(answer) = answer {
+            let asked = talk.wait(&json!({"type": "extension_ui_request"}));
+            assert!(!path.exists());
+            talk.send(&json!({"type": "extension_ui_response", "id": asked["id"], "value": answer}));
+        }
+        let _ = talk.wait(&json!({"type": "agent_settled"}));
+        assert_eq!(path.exists(), answer != Some("Reject"), "{}", path.display());
+    };
+    let here = place.work();
+    round(&mut talk, &here.join("a"), Some("Allow for this session"));
+    round(&mut talk, &here.join("b"), None);
+    // What was allowed for that session is not for the next ones, and these are asked about at all.
+    let _ = talk.data("n", json!({"type": "new_session"}));
+    round(&mut talk, &here.join("c"), Some("Reject"));
+    round(&mut talk, &here.join("d"), Some("Allow for this session"));
+    let entries = talk.data("m", json!({"type": "get_fork_messages"}))["messages"].clone();
+    let _ = talk.data("f", json!({"type": "fork", "entryId": entries[1]["entryId"]}));
+    round(&mut talk, &here.join("e"), Some("Reject"));
+    let _ = talk.data("w", json!({"type": "switch_session", "sessionPath": elsewhere}));
+    round(&mut talk, &other.join("f"), Some("Reject"));
+    let _ = talk.finish().ok();
+    // Which folder is the session's own follows, too.
+    let mut talk = Talk::start(place.command(&["--mode", "rpc", "--permission", "accept-edits"]));
+    round(&mut talk, &here.join("g"), None);
+    let _ = talk.data("w", json!({"type": "switch_session", "sessionPath": elsewhere}));
+    round(&mut talk, &other.join("h"), None);
+    round(&mut talk, &here.join("i"), Some("Reject"));
+    let _ = talk.finish().ok();
+}
+
+#[test]
+fn an_answer_that_is_cancelled_is_a_refusal_whatever_else_it_says() {
+    let (place, _server) = writing(&["a.txt"]);
+    let mut talk = Talk::start(place.command(&["--mode", "rpc", "--permission", "ask"]));
+    let _ = talk.ask("p", json!({"type": "prompt", "message": "write"}));
+    let asked = talk.wait(&json!({"type": "extension_ui_request"}));
+    // A session that is none changes nothing: the question is known by its id.
+    let answer = json!({"type": "extension_ui_response", "id": asked["id"], "sessionId": 7, "value": "Allow", "cancelled": true});
+    talk.send(&answer);
+    let _ = talk.wait(&json!({"type": "agent_settled"}));
+    assert!(!place.work().join("a.txt").exists());
+    let run = talk.finish().ok();
+    assert_eq!(run.events().iter().filter(|record| record["type"] == "response").count(), 1);
+}

@@ -126,3 +126,151 @@ fn closing_one_leaves_the_process_and_the_others_alone() {
     assert_eq!(end.get("sessionId"), None);
     let _ = talk.finish().ok();
 }
+
+/// Providers `mock` (with a key) and `other` (with the key of a variable).
+fn with_two_providers(server: &Server) -> Sandbox {
+    let place = Sandbox::new(TAU);
+    place.configure(server);
+    let provider = |key: Value| {
+        json!({"baseUrl": format!("{}/v1", server.url()), "api": "openai-completions",
+        "apiKey": key, "models": [{"id": "m1", "contextWindow": 100_000, "maxTokens": 4096}]})
+    };
+    let models =
+        json!({"providers": {"mock": provider(json!("stored-key")), "other": provider(json!("$OTHER_KEY"))}});
+    place.put("agent/models.json", models.to_string());
+    place
+}
+
+fn prompt(talk: &mut Talk, id: &Value) -> Value {
+    talk.ask("prompt", json!({"type": "prompt", "message": "x", "sessionId": id}))
+}
+
+fn wait_settled(talk: &mut Talk, id: &Value) {
+    let _ = talk.wait(&json!({"type": "agent_settled", "sessionId": id}));
+}
+
+#[test]
+fn a_key_of_the_command_line_goes_to_its_provider_only() {
+    let server = Server::start(["one", "two", "three"].map(openai::text));
+    let place = with_two_providers(&server);
+    let args = ["--mode", "rpc", "--model", "mock/m1", "--api-key", "key-of-the-line"];
+    let mut talk = Talk::start(place.command(&args));
+    let env = json!({"OTHER_KEY": "key-of-the-session"});
+    let other = open(&mut talk, json!({"model": "other/m1", "env": env}))["sessionId"].clone();
+    assert_eq!(prompt(&mut talk, &other)["success"], true);
+    wait_settled(&mut talk, &other);
+    let same = open(&mut talk, json!({}))["sessionId"].clone();
+    assert_eq!(prompt(&mut talk, &same)["success"], true);
+    wait_settled(&mut talk, &same);
+    // And when a session of the other provider comes to this one.
+    let _ =
+        talk.data("m", json!({"type": "set_model", "provider": "mock", "modelId": "m1", "sessionId": other}));
+    let _ = prompt(&mut talk, &other);
+    wait_settled(&mut talk, &other);
+    let _ = talk.finish().ok();
+    let requests = server.requests();
+    let keys: Vec<_> = requests.iter().filter_map(|request| request.header("authorization")).collect();
+    assert_eq!(keys, ["Bearer key-of-the-session", "Bearer key-of-the-line", "Bearer key-of-the-line"]);
+}
+
+#[test]
+fn the_environment_of_a_session_counts_for_its_keys_and_stays_with_it() {
+    let echo = |id: &str| openai::calls(&[(id, "bash", json!({"command": "echo $MARK"}))]);
+    let server = Server::start([echo("c1"), openai::text("one"), echo("c2"), openai::text("two")]);
+    let place = with_two_providers(&server);
+    let mut talk = talk(&place);
+    let bare = open(&mut talk, json!({}))["sessionId"].clone();
+    let models = |talk: &mut Talk, id: &Value| {
+        let list = talk.data("models", json!({"type": "get_available_models", "sessionId": id}));
+        list["models"].as_array().unwrap().iter().map(|model| model["provider"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(models(&mut talk, &bare), ["mock"]);
+    let env = json!({"OTHER_KEY": "key-of-the-session", "MARK": "set"});
+    let id = open(&mut talk, json!({"env": env}))["sessionId"].clone();
+    assert_eq!(models(&mut talk, &id), ["mock", "other"]);
+    let set = json!({"type": "set_model", "provider": "other", "modelId": "m1", "sessionId": id});
+    let _ = talk.data("m", set);
+    let refused =
+        talk.ask("n", json!({"type": "set_model", "provider": "other", "modelId": "m1", "sessionId": bare}));
+    assert!(refused["error"].as_str().unwrap().contains("API key"), "{refused}");
+    for round in 0..2 {
+        let _ = prompt(&mut talk, &id);
+        let end = talk.wait(&json!({"type": "tool_execution_end", "sessionId": id}));
+        assert_eq!(end["result"]["content"][0]["text"], "set\n", "{round}: {end}");
+        wait_settled(&mut talk, &id);
+        // Another session in its place has the same environment.
+        let _ = talk.data("new", json!({"type": "new_session", "sessionId": id}));
+    }
+    let _ = talk.finish().ok();
+    let requests = server.requests();
+    assert!(
+        requests.iter().all(|request| request.header("authorization") == Some("Bearer key-of-the-session"))
+    );
+}
+
+#[test]
+fn a_file_is_open_once() {
+    let (place, server) =
+        (Sandbox::new(TAU), Server::start(["one", "two", "three", "four"].map(openai::text)));
+    place.configure(&server);
+    let mut talk = talk(&place);
+    let _ = talk.ask("p", json!({"type": "prompt", "message": "x"}));
+    let _ = talk.wait(&json!({"type": "agent_settled"}));
+    let first = talk.data("s", json!({"type": "get_state"}))["sessionFile"].clone();
+    let id = open(&mut talk, json!({}))["sessionId"].clone();
+    let _ = prompt(&mut talk, &id);
+    wait_settled(&mut talk, &id);
+    let second = talk.data("t", json!({"type": "get_state", "sessionId": id}))["sessionFile"].clone();
+    let refused = |talk: &mut Talk, command: Value| {
+        let answer = talk.ask("refused", command.clone());
+        let error = answer["error"].as_str().unwrap_or_else(|| panic!("{command}: {answer}"));
+        assert!(error.contains("open already"), "{command}: {error}");
+    };
+    // By another name, too.
+    let link = place.work().join("link.jsonl");
+    std::os::unix::fs::symlink(first.as_str().unwrap(), &link).unwrap();
+    for path in [first.clone(), json!(link.display().to_string())] {
+        refused(&mut talk, json!({"type": "switch_session", "sessionPath": path, "sessionId": id}));
+        refused(&mut talk, json!({"type": "open_session", "sessionPath": path}));
+    }
+    refused(&mut talk, json!({"type": "switch_session", "sessionPath": second}));
+    let here = talk.data("u", json!({"type": "get_state"}));
+    assert_eq!((&here["sessionFile"], &here["messageCount"]), (&first, &json!(3)));
+    // One that was left can be taken.
+    let _ = talk.data("n", json!({"type": "new_session"}));
+    let _ = talk.data("w", json!({"type": "switch_session", "sessionPath": first, "sessionId": id}));
+    let _ = talk.data("v", json!({"type": "switch_session", "sessionPath": second}));
+    // Each keeps its name; a session whose name is in use gets another one.
+    let list = talk.data("l", json!({"type": "list_sessions"}));
+    assert_eq!((&list["sessions"][1]["sessionId"], &list["sessions"][1]["sessionFile"]), (&id, &first));
+    let _ = talk.data("n2", json!({"type": "new_session"}));
+    let beside = open(&mut talk, json!({"sessionPath": second}))["sessionId"].clone();
+    assert_eq!(beside, format!("{}-2", id.as_str().unwrap()));
+    let _ = prompt(&mut talk, &beside);
+    wait_settled(&mut talk, &beside);
+    let _ = talk.data("c", json!({"type": "close_session", "sessionId": id}));
+    let again = open(&mut talk, json!({"sessionPath": first}));
+    assert_eq!(again["sessionFile"], first);
+    let _ = prompt(&mut talk, &again["sessionId"]);
+    wait_settled(&mut talk, &again["sessionId"]);
+    let _ = talk.finish().ok();
+    let stored = records(std::path::Path::new(first.as_str().unwrap()));
+    assert_eq!(roles(&stored), ["user", "assistant", "user", "assistant"]);
+}
+
+#[test]
+fn the_end_waits_for_a_session_that_is_being_closed() {
+    let call = openai::calls(&[("c1", "bash", json!({"command": "trap '' TERM; echo on; sleep 300"}))]);
+    let (place, server) = (Sandbox::new(TAU), Server::start([call]));
+    place.configure(&server);
+    let mut talk = talk(&place);
+    let id = open(&mut talk, json!({}))["sessionId"].clone();
+    let _ = prompt(&mut talk, &id);
+    let _ = talk.wait(&json!({"type": "tool_execution_update", "sessionId": id}));
+    talk.send(&json!({"id": "c", "type": "close_session", "sessionId": id}));
+    let run = talk.finish().ok();
+    let closed = run.events().into_iter().find(|record| record["id"] == "c");
+    assert_eq!(closed.expect("the command is answered")["success"], true);
+    let file = place.sessions().into_iter().next().unwrap();
+    assert!(roles(&records(&file)).contains(&"toolResult"));
+}

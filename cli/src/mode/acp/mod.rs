@@ -267,7 +267,7 @@ impl Acp {
         }
         let mut warnings = Vec::new();
         let which = stored.map_or(Stored::New, Stored::Id);
-        let ready = prepare_at(&self.args, cwd, which, &[], &mut warnings);
+        let ready = prepare_at(&self.args, cwd, which, &[], None, &mut warnings);
         warnings.iter().for_each(|warning| note(warning));
         let refused = |why: String| match stored {
             Some(id) if why.starts_with("there is no session") => Refusal::no_session(id),

@@ -15,6 +15,7 @@ mod control;
 mod entries;
 mod feed;
 mod models;
+mod open_files;
 mod others;
 mod queries;
 mod records;
@@ -43,14 +44,15 @@ use crate::mode::pipe::input;
 use crate::mode::pipe::patience::Patience;
 use crate::mode::pipe::seat;
 use crate::out::note;
-use crate::permission::Rules;
 use crate::recording;
 use crate::run;
 use crate::settings_store;
 use crate::signals::Signals;
+use asking::Gate;
 use call::{Call, Unusable};
 use commands::{Answer, Outlook};
 use feed::{Feed, Order};
+use open_files::OpenFiles;
 use others::{Ended, Others};
 use records::{Records, Subject};
 use replace::Replacement;
@@ -87,7 +89,10 @@ pub fn check_line(line: &str) -> Result<(), String> {
 fn start(ready: Ready) -> Result<Rpc, String> {
     let signals = Arc::new(Signals::default());
     let patience = Arc::new(Patience::new(Arc::clone(&signals)));
-    let rpc = Rpc::of(ready, Records::new(Arc::clone(&patience)), Arc::clone(&signals), None)?;
+    let records = Records::new(Arc::clone(&patience));
+    let files = OpenFiles::default();
+    files.claim(None, ready.boot.desk.session.path())?;
+    let rpc = Rpc::of(ready, records, Arc::clone(&signals), files, None)?;
     signals.listen(&rpc.engine.waker()).map_err(|e| format!("signals cannot be handled: {e}"))?;
     let input = input::listen(rpc.engine.waker(), Arc::clone(&patience))
         .map_err(|e| format!("standard input cannot be read: {e}"))?;
@@ -111,6 +116,10 @@ struct Rpc {
     swept: bool,
     /// Skills and templates of the session.
     resources: Resources,
+    /// Which calls run, with `--permission`.
+    gate: Option<Gate>,
+    /// The session files that this process has open.
+    files: OpenFiles,
 }
 
 impl Rpc {
@@ -119,19 +128,19 @@ impl Rpc {
         ready: Ready,
         records: Records,
         signals: Arc<Signals>,
+        files: OpenFiles,
         orders: Option<Receiver<Order>>,
     ) -> Result<Self, String> {
-        let Ready { mut boot, credentials, name, workshop, resources, .. } = ready;
+        let Ready { boot, credentials, name, workshop, resources, .. } = ready;
         let clock = Clock::start();
         let mut handlers = Handlers {
             secret: Box::new(move |op| Outcome::Secret(credentials.resolve(&op))),
             ..Handlers::default()
         };
-        if let Some(mode) = workshop.args.permission {
-            boot.desk.config.hooks.before_tool_call = true;
-            let rules = Rules::new(mode, workshop.base.place.clone(), boot.env.output_dir.clone());
+        let gate = workshop.args.permission.map(|mode| Gate::new(mode, &workshop.base.place, &boot.env));
+        if let Some(gate) = gate.clone() {
             let asker = records.clone();
-            handlers.hook = Box::new(move |hook, cancel| asking::answer(&rules, &asker, hook, cancel));
+            handlers.hook = Box::new(move |hook, cancel| gate.answer(&asker, hook, cancel));
         }
         // The sessions beside the first one have their ids in the names of their records.
         let named = |file: &String| match &orders {
@@ -161,6 +170,8 @@ impl Rpc {
             replacement: None,
             swept: false,
             resources,
+            gate,
+            files,
         })
     }
 
@@ -171,7 +182,9 @@ impl Rpc {
                 return self.wind_down(128 + number, 0);
             }
             if self.records.is_closed() {
-                return self.end(NO_READER, 0);
+                // A signal makes a write that is stuck give up, too; it may have come since the look above.
+                let signal = self.feed.signal(&self.signals);
+                return self.end(signal.map_or(NO_READER, |number| 128 + number), 0);
             }
             if self.waits() && self.engine.with(Machine::is_settled) {
                 self.settled();
@@ -289,6 +302,7 @@ impl Rpc {
     fn close(&mut self) {
         self.records.mute();
         seat::close(&self.engine);
+        self.files.release(self.records.session());
         self.settled();
     }
 

@@ -17,13 +17,18 @@ use super::Rpc;
 use super::call::Call;
 use super::commands::Answer;
 use super::feed::{Feed, Order};
+use super::records::Subject;
 use crate::args::Args;
 use crate::bootstrap::{Stored, prepare_at};
 use crate::out::note;
 
 /// The sessions beside the first one.
 #[derive(Default)]
-pub(super) struct Others(BTreeMap<String, Other>);
+pub(super) struct Others {
+    open: BTreeMap<String, Other>,
+    /// Those that were told to close and may still be at it.
+    closing: Vec<Ended>,
+}
 
 struct Other {
     orders: Sender<Order>,
@@ -47,7 +52,19 @@ impl Others {
             other.tell(Order::End);
             Ended(other.thread)
         };
-        std::mem::take(&mut self.0).into_values().map(end).collect()
+        let mut ended = std::mem::take(&mut self.closing);
+        ended.extend(std::mem::take(&mut self.open).into_values().map(end));
+        ended
+    }
+
+    /// Closes one, which answers `subject` when it has ended; `false` when it had ended already, `None` when there is none
+    /// of that id.
+    fn close(&mut self, id: &str, subject: &Subject) -> Option<bool> {
+        let other = self.open.remove(id)?;
+        let told = other.tell(Order::Close(subject.clone()));
+        self.closing.retain(|ended| !ended.0.is_finished());
+        self.closing.push(Ended(other.thread));
+        Some(told)
     }
 }
 
@@ -70,7 +87,7 @@ impl Rpc {
             return Ok(Some(call));
         }
         let order = |call: &Call| Order::Follow(Ok(call.clone()));
-        match others.0.get(id) {
+        match others.open.get(id) {
             Some(other) if other.tell(order(call)) => Ok(None),
             None if self.engine.with(|hub| hub.desk().session().id() == id) => Ok(Some(call)),
             _ => Err(format!("there is no open session {id}")),
@@ -101,20 +118,28 @@ impl Rpc {
             ..self.workshop.args.clone()
         };
         let mut warnings = Vec::new();
-        let ready =
-            prepare_at(&args, &cwd, file.map_or(Stored::New, Stored::File), &environment, &mut warnings);
+        let stored = file.map_or(Stored::New, Stored::File);
+        let owner = self.workshop.access.key_owner();
+        let ready = prepare_at(&args, &cwd, stored, &environment, owner, &mut warnings);
         warnings.iter().for_each(|warning| note(warning));
         let ready = ready?;
-        let id = ready.boot.desk.session.id().to_owned();
         let Feed::Client { others, .. } = &mut self.feed else {
             return Err("open_session: only the first session opens others".to_owned());
         };
-        if others.0.contains_key(&id) || self.engine.with(|hub| hub.desk().session().id() == id) {
-            return Err(format!("open_session: the session {id} is open already"));
-        }
+        let session = &ready.boot.desk.session;
+        // Another session may have been opened by this id, and be elsewhere by now.
+        let first = self.engine.with(|hub| hub.desk().session().id().to_owned());
+        let is_free = |id: &String| *id != first && !others.open.contains_key(id);
+        let mut names = (2..).map(|number| format!("{}-{number}", session.id()));
+        let own = Some(session.id().to_owned()).filter(is_free);
+        let Some(id) = own.or_else(|| names.find(is_free)) else {
+            return Err("open_session: too many sessions".to_owned());
+        };
+        self.files.claim(Some(&id), session.path()).map_err(|why| format!("open_session: {why}"))?;
         let (orders, receiver) = channel();
         let records = self.records.of_session(&id);
-        let rpc = Self::of(ready, records, Arc::clone(&self.signals), Some(receiver))?;
+        let rpc = Self::of(ready, records, Arc::clone(&self.signals), self.files.clone(), Some(receiver));
+        let rpc = rpc.inspect_err(|_| self.files.release(Some(&id)))?;
         let engine = rpc.engine.clone();
         let mut w = Writer::new();
         describe(&id, &engine, &mut w);
@@ -122,8 +147,11 @@ impl Rpc {
             let mut rpc = rpc;
             rpc.serve()
         });
-        let thread = thread.map_err(|e| format!("open_session: {e}"))?;
-        others.0.insert(id, Other { orders, engine, thread });
+        let thread = thread.map_err(|e| {
+            self.files.release(Some(&id));
+            format!("open_session: {e}")
+        })?;
+        others.open.insert(id, Other { orders, engine, thread });
         Ok(Answer::Data(w.into_string()))
     }
 
@@ -134,9 +162,9 @@ impl Rpc {
         let Feed::Client { others, .. } = &mut self.feed else {
             return Err("close_session: the session is closed from outside".to_owned());
         };
-        match others.0.remove(id) {
-            Some(other) if other.tell(Order::Close(call.subject.clone())) => Ok(Answer::Sent),
-            Some(_) => Ok(Answer::Done),
+        match others.close(id, &call.subject) {
+            Some(true) => Ok(Answer::Sent),
+            Some(false) => Ok(Answer::Done),
             None => Err(format!("close_session: there is no session {id} beside the first one")),
         }
     }
@@ -150,7 +178,7 @@ impl Rpc {
         let own = self.engine.with(|hub| hub.desk().session().id().to_owned());
         describe(&own, &self.engine, &mut w);
         if let Feed::Client { others, .. } = &self.feed {
-            others.0.iter().for_each(|(id, other)| describe(id, &other.engine, &mut w));
+            others.open.iter().for_each(|(id, other)| describe(id, &other.engine, &mut w));
         }
         w.end_array();
         w.end_object();

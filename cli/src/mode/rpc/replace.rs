@@ -188,6 +188,10 @@ impl Rpc {
             self.workshop.boot(session, model, level, &none, &mut self.rng, warnings)?;
         let (queues, (compacts, retries)) = modes;
         (boot.desk.steering_mode, boot.desk.follow_up_mode) = queues;
+        self.files.claim(self.records.session(), boot.desk.session.path())?;
+        if let Some(gate) = &self.gate {
+            gate.moved(&self.workshop.base.place, &boot.env);
+        }
         let now = self.engine.now();
         self.engine.with_mut(|hub| {
             hub.renew(boot, now);
