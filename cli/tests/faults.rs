@@ -1,95 +1,25 @@
-//! What passes is tried again when it is time, what does not is not: the same over four protocols.
+//! What passes is tried again when it is time, what does not is not: the same over all protocols.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::thread;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
+use tau_tests::answers::{APIS, broken, good, malformed, path};
 use tau_tests::program::Sandbox;
 use tau_tests::server::{Part, Reply, Server};
 
 const TAU: &str = env!("CARGO_BIN_EXE_tau");
 
-const APIS: [&str; 4] =
-    ["openai-completions", "openai-responses", "anthropic-messages", "google-generative-ai"];
-
-/// Bytes of an answer of two words, event by event; the last one ends it.
-fn answer(api: &str) -> Vec<Part> {
-    let named = |event: Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
-    let plain = |event: Value| format!("data: {event}\n\n");
-    let events = match api {
-        "openai-completions" => {
-            let chunk = |content: &str, end: Value| json!({"id": "r", "choices": [{"index": 0, "delta": {"content": content}, "finish_reason": end}]});
-            let last = plain(chunk("", json!("stop"))) + "data: [DONE]\n\n";
-            vec![plain(chunk("two ", Value::Null)), plain(chunk("words", Value::Null)), last]
-        }
-        "openai-responses" => {
-            let item = json!({"type": "message", "id": "m", "role": "assistant", "status": "completed",
-                "content": [{"type": "output_text", "text": "two words", "annotations": []}]});
-            let delta = |text: &str| json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "item_id": "m", "delta": text});
-            vec![
-                named(json!({"type": "response.created", "response": {"id": "r"}}))
-                    + &named(json!({"type": "response.output_item.added", "output_index": 0,
-                        "item": {"type": "message", "id": "m", "role": "assistant", "content": []}}))
-                    + &named(
-                        json!({"type": "response.content_part.added", "output_index": 0, "content_index": 0,
-                        "item_id": "m", "part": {"type": "output_text", "text": ""}}),
-                    )
-                    + &named(delta("two ")),
-                named(delta("words"))
-                    + &named(json!({"type": "response.output_item.done", "output_index": 0, "item": item})),
-                named(
-                    json!({"type": "response.completed", "response": {"id": "r", "status": "completed", "output": [item],
-                    "usage": {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}}}),
-                ),
-            ]
-        }
-        "anthropic-messages" => {
-            let delta = |text: &str| json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}});
-            vec![
-                named(
-                    json!({"type": "message_start", "message": {"id": "r", "type": "message", "role": "assistant", "content": [],
-                    "usage": {"input_tokens": 5, "output_tokens": 0}}}),
-                ) + &named(
-                    json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
-                ) + &named(delta("two ")),
-                named(delta("words")) + &named(json!({"type": "content_block_stop", "index": 0})),
-                named(
-                    json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}}),
-                ) + &named(json!({"type": "message_stop"})),
-            ]
-        }
-        _ => {
-            let chunk = |text: &str| json!({"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "index": 0}]});
-            let mut last = chunk("");
-            last["candidates"][0]["finishReason"] = "STOP".into();
-            vec![plain(chunk("two ")), plain(chunk("words")), plain(last)]
-        }
-    };
-    events.into_iter().map(|event| Part::Bytes(event.into_bytes())).collect()
-}
-
-fn good(api: &str) -> Reply {
-    Reply::stream(answer(api))
-}
-
-/// The beginning of an answer, and then something else.
-fn broken(api: &str, then: Option<Part>) -> Reply {
-    let mut parts = answer(api);
-    parts.pop();
-    parts.extend(then);
-    Reply::stream(parts)
-}
+/// Looks like a token with the id of an account, which one protocol needs.
+const KEY: &str =
+    "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjdC0xMjMifX0.s";
 
 /// Runs a prompt with the default number of retries, and waits of milliseconds: exit code, and when requests came.
 fn run(api: &str, script: Vec<Reply>) -> (i32, Vec<Duration>, String) {
     let (place, server) = (Sandbox::new(TAU), Server::start(script));
-    let path = match api {
-        "anthropic-messages" => "",
-        "google-generative-ai" => "/v1beta",
-        _ => "/v1",
-    };
     let models = json!({"providers": {"mock": {
-        "baseUrl": format!("{}{path}", server.url()), "api": api, "apiKey": "key-for-tests",
+        "baseUrl": format!("{}{}", server.url(), path(api)), "api": api, "apiKey": KEY,
         "models": [{"id": "m1", "contextWindow": 100_000, "maxTokens": 4096}],
     }}});
     place.put("agent/models.json", models.to_string());
@@ -110,15 +40,14 @@ fn run(api: &str, script: Vec<Reply>) -> (i32, Vec<Duration>, String) {
     (run.code.unwrap(), gaps, run.err)
 }
 
+fn wait(mut reply: Reply, name: &str, value: &str) -> Reply {
+    reply.headers.push((name.into(), value.into()));
+    reply
+}
+
 #[test]
 fn faults_of_services() {
-    let wait = |reply: Reply, name: &str, value: &str| {
-        let mut reply = reply;
-        reply.headers.push((name.into(), value.into()));
-        reply
-    };
-    let malformed = Part::Bytes(b"event: content_block_delta\ndata: {\"half\": \n\n".to_vec());
-    for api in APIS {
+    let try_all = |api: &'static str| {
         let script = |faults: Vec<Reply>| faults.into_iter().chain([good(api)]).collect::<Vec<_>>();
         // What goes wrong, the exit code, and the least wait before each further request, ms.
         for (name, faults, code, waits) in [
@@ -131,17 +60,26 @@ fn faults_of_services() {
                 &[1000],
             ),
             ("truncated", vec![broken(api, None)], 0, &[20]),
-            ("malformed", vec![broken(api, Some(malformed.clone()))], 1, &[]),
+            ("malformed", vec![broken(api, Some(malformed(api)))], 1, &[]),
             ("lost", vec![broken(api, Some(Part::Close))], 0, &[20]),
             ("not acceptable", vec![Reply::error(400, "no")], 1, &[]),
             ("busy twice", vec![Reply::error(503, "busy"), Reply::error(503, "busy")], 0, &[20, 40]),
             ("money", vec![Reply::error(429, "insufficient_quota")], 1, &[]),
         ] {
+            // A client of AWS asks again whatever the words are.
+            if (api, name) == ("bedrock-converse-stream", "money") {
+                continue;
+            }
             let (got, gaps, err) = run(api, script(faults));
             assert_eq!((got, gaps.len()), (code, waits.len()), "{api}, {name}: {err}");
             for (gap, least) in gaps.iter().zip(waits) {
                 assert!(*gap >= Duration::from_millis(*least), "{api}, {name}: {gaps:?}");
             }
         }
-    }
+    };
+    thread::scope(|scope| {
+        for api in APIS {
+            scope.spawn(move || try_all(api));
+        }
+    });
 }

@@ -4,10 +4,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tau_core::wire::sse::{SseDecoder, SseEvent};
+use tau_core::wire::sse::{GaveUp, SseDecoder, SseEvent};
 
-/// Events as `(name, named, data)`, and whether one was too large.
-type Outcome = (Vec<(String, bool, String)>, bool, String);
+/// Events as `(name, named, data)`, and why nothing more was read.
+type Outcome = (Vec<(String, bool, String)>, Option<GaveUp>, String);
 
 fn decode<'a>(limit: usize, pieces: impl Iterator<Item = &'a [u8]>) -> Outcome {
     let (mut decoder, mut events) = (SseDecoder::with_limit(limit), Vec::new());
@@ -15,7 +15,7 @@ fn decode<'a>(limit: usize, pieces: impl Iterator<Item = &'a [u8]>) -> Outcome {
     pieces.for_each(|piece| decoder.feed(piece, &mut sink));
     decoder.finish(&mut sink);
     let stray = decoder.stray().into_owned();
-    (events, decoder.too_large(), stray)
+    (events, decoder.gave_up(), stray)
 }
 
 fuzz_target!(|data: &[u8]| {

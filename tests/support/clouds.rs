@@ -91,16 +91,34 @@ pub fn signed_scope(request: &Request, id: &str, secret: &str) -> String {
 /// A reply of Bedrock: names of events and their JSON.
 #[must_use]
 pub fn event_stream(events: &[(&str, Value)]) -> Reply {
-    let headers = vec![("content-type".into(), "application/vnd.amazon.eventstream".into())];
-    let parts = events.iter().map(|(name, event)| Part::Bytes(frame(name, event.to_string().as_bytes())));
-    Reply { status: 200, headers, parts: parts.collect() }
+    let parts = events.iter().map(|(name, event)| {
+        Part::Bytes(frame([(":event-type", name), (":message-type", "event")], event.to_string().as_bytes()))
+    });
+    in_frames(parts.collect())
 }
 
-fn frame(name: &str, payload: &[u8]) -> Vec<u8> {
+/// A reply of frames, or of what pretends to be some.
+#[must_use]
+pub fn in_frames(parts: Vec<Part>) -> Reply {
+    let headers = vec![("content-type".into(), "application/vnd.amazon.eventstream".into())];
+    Reply { status: 200, headers, parts }
+}
+
+/// A failure of Bedrock in the midst of a reply.
+#[must_use]
+pub fn exception(name: &str, event: &Value) -> Part {
+    let names = [(":exception-type", name), (":message-type", "exception")];
+    Part::Bytes(frame(names, event.to_string().as_bytes()))
+}
+
+/// A frame with headers of texts beside its content type.
+///
+/// # Panics
+/// When a header or the payload is too long.
+#[must_use]
+pub fn frame(names: [(&str, &str); 2], payload: &[u8]) -> Vec<u8> {
     let mut headers = Vec::new();
-    for (key, value) in
-        [(":event-type", name), (":content-type", "application/json"), (":message-type", "event")]
-    {
+    for (key, value) in names.into_iter().chain([(":content-type", "application/json")]) {
         headers.push(u8::try_from(key.len()).unwrap());
         headers.extend(key.as_bytes());
         headers.push(7);

@@ -23,11 +23,16 @@ pub enum Trouble {
     Reply,
 }
 
-/// Adds `[provider/model at host: advice]` to the text of a failure.
+/// Adds `[provider/model at host: advice]` to the text of a failure; with the status when the text does not name it.
 pub fn locate(text: &mut String, reply: &AssistantMessage, host: &str, trouble: Trouble) {
     let end = text.trim_end().len();
     text.truncate(end);
-    text.push_str(&format!("{}{host}: {}]", start(reply), advice(trouble, &reply.provider, &reply.model)));
+    let status = match trouble {
+        Trouble::Status(status) if !text.contains(&format!("{status}")) => format!(", status {status}"),
+        _ => String::new(),
+    };
+    let advice = advice(trouble, &reply.provider, &reply.model);
+    text.push_str(&format!("{}{host}{status}: {advice}]", start(reply)));
 }
 
 /// The words of a failed reply without what [`locate`] added.
@@ -121,7 +126,12 @@ mod tests {
             (Trouble::Reply, "later"),
         ] {
             let text = failed("x", trouble).error_message.unwrap();
-            assert!(text.starts_with("x [p/gpt-503 at http://overloaded.example:429: "), "{text}");
+            let status = match trouble {
+                Trouble::Status(status) => format!(", status {status}"),
+                _ => String::new(),
+            };
+            let start = format!("x [p/gpt-503 at http://overloaded.example:429{status}: ");
+            assert!(text.starts_with(&start), "{text}");
             assert!(text.contains(part) && text.ends_with(']'), "{text}");
         }
     }

@@ -25,7 +25,7 @@ const SHORT_PAGE: usize = 200;
 pub fn http_error_message(model: &Model, status: u16, headers: &Headers, body: &[u8], now: Wall) -> String {
     let text = String::from_utf8_lossy(body);
     let of_plan = openai_responses::Dialect::of(&model.api) == Some(openai_responses::Dialect::Codex);
-    if let Some(text) = Some(&text).filter(|_| of_plan).and_then(|text| plan_limit(status, text, now)) {
+    if let Some(text) = Some(&text).filter(|_| of_plan).and_then(|text| plan_limit(text, now)) {
         return text;
     }
     let is_html = headers
@@ -67,14 +67,17 @@ fn first_event(text: &str) -> Option<Value> {
 }
 
 /// The message of a used up ChatGPT plan. It says when to come back and nothing that sounds like a passing failure:
-/// trying again does not help.
-fn plan_limit(status: u16, body: &str, now: Wall) -> Option<String> {
-    const CODES: [&str; 3] = ["usage_limit_reached", "usage_not_included", "rate_limit_exceeded"];
+/// trying again does not help. A rate of requests that is too high passes, unless it says when the plan begins anew.
+fn plan_limit(body: &str, now: Wall) -> Option<String> {
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     let error = body.get("error").unwrap_or(&body);
     let word = |key: &str| error.get(key).and_then(Value::as_str);
-    let named = ["code", "type"].iter().any(|key| word(key).is_some_and(|word| CODES.contains(&word)));
-    if status != 429 && !named {
+    let spent = |word: &str| match word {
+        "usage_limit_reached" | "usage_not_included" => true,
+        "rate_limit_exceeded" => error.get("resets_at").is_some_and(|at| !at.is_null()),
+        _ => false,
+    };
+    if !["code", "type"].iter().any(|key| word(key).is_some_and(spent)) {
         return None;
     }
     let plan = word("plan_type").map(|plan| format!(" ({} plan)", clean(&plan.to_lowercase())));
@@ -302,7 +305,11 @@ mod tests {
             text(403, body),
             "The usage limit of your ChatGPT account is reached (plus plan). It resets in about 60 min."
         );
-        assert_eq!(text(429, ""), "The usage limit of your ChatGPT account is reached.");
+        let spent = r#"{"error":{"code":"usage_not_included"}}"#;
+        assert_eq!(text(429, spent), "The usage limit of your ChatGPT account is reached.");
+        let busy = r#"{"error":{"code":"rate_limit_exceeded","message":"slow down"}}"#;
+        assert_eq!(text(429, busy), "429 slow down (rate_limit_exceeded)");
+        assert_eq!(text(429, ""), "429 status code (no body)");
         assert_eq!(text(500, "x"), "500 x");
     }
 

@@ -8,7 +8,7 @@ use super::error::{ABORTED, stream_fault_message};
 use super::{BodyEnd, Decoder, StreamEvent};
 use crate::json::Value;
 use crate::message::{AssistantMessage, StopReason};
-use crate::wire::sse::{SseDecoder, SseEvent};
+use crate::wire::sse::{GaveUp, SseDecoder, SseEvent};
 
 /// What the events of one protocol mean.
 pub(super) trait Events: Send {
@@ -49,9 +49,15 @@ impl<E: Events> Decoder for SseReply<E> {
         }
         events.assembler_mut().start(out);
         sse.feed(bytes, &mut |event| events.on_event(event, out));
-        if sse.too_large() && !events.assembler().ended() {
-            let text = "The reply holds an event that is larger than any answer may be.".into();
-            events.assembler_mut().fail(StopReason::Error, text, out);
+        match sse.gave_up() {
+            _ if events.assembler().ended() => {}
+            None => {}
+            Some(GaveUp::TooLarge) => {
+                let text = "The reply holds an event that is larger than any answer may be.".into();
+                events.assembler_mut().fail(StopReason::Error, text, out);
+            }
+            // A page, or whatever it is, may be endless: what is known of it by now is enough to tell.
+            Some(GaveUp::Astray) => events.on_complete(&sse.stray(), out),
         }
     }
 

@@ -11,12 +11,15 @@ use memchr::memchr2;
 
 use crate::text::utf8::lossy;
 
-/// Largest event (name and data together, bytes) that is delivered. A larger one is dropped and
-/// [`SseDecoder::too_large`] tells so.
+/// Largest event (name and data together, bytes) that is delivered. At a larger one the decoder gives up.
 pub const MAX_EVENT_BYTES: usize = 64 << 20;
 
-/// How many bytes of lines that are no event stream at all are kept for an error message.
+/// How many bytes of lines that are no event stream at all are kept for an error message. With so many before the
+/// first event, there will be none.
 const MAX_STRAY_BYTES: usize = 4096;
+
+/// So many of them among events are the end of the stream.
+const MAX_ASTRAY: usize = 256 << 10;
 
 /// Buffers above this size are given back after the event that needed them.
 const KEEP_BUFFER_BYTES: usize = 256 << 10;
@@ -35,6 +38,15 @@ pub struct SseEvent<'a> {
     pub named: bool,
     /// The `data` lines joined by LF; invalid UTF-8 is replaced by U+FFFD.
     pub data: &'a str,
+}
+
+/// Why nothing more of a stream is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GaveUp {
+    /// An event was larger than the limit.
+    TooLarge,
+    /// It is no event stream, or not any more.
+    Astray,
 }
 
 /// What the decoder does with the bytes of a line whose start was in an earlier chunk.
@@ -65,8 +77,12 @@ pub struct SseDecoder {
     data: Option<Vec<u8>>,
     /// The current event is beyond the limit: drop everything up to the next blank line.
     dropping: bool,
-    too_large: bool,
+    gave_up: Option<GaveUp>,
     stray: Vec<u8>,
+    /// Bytes of stray lines, kept or not.
+    astray: usize,
+    /// Whether any event was delivered.
+    begun: bool,
 }
 
 impl Default for SseDecoder {
@@ -89,7 +105,7 @@ impl SseDecoder {
         Self::with_limit(MAX_EVENT_BYTES)
     }
 
-    /// A decoder that drops events above `limit` bytes.
+    /// A decoder that gives up at an event above `limit` bytes.
     #[must_use]
     pub const fn with_limit(limit: usize) -> Self {
         Self {
@@ -101,15 +117,17 @@ impl SseDecoder {
             event: None,
             data: None,
             dropping: false,
-            too_large: false,
+            gave_up: None,
             stray: Vec::new(),
+            astray: 0,
+            begun: false,
         }
     }
 
-    /// Whether an event was larger than the limit and therefore dropped; the stream is then not trustworthy.
+    /// Why nothing more is delivered, whatever comes.
     #[must_use]
-    pub const fn too_large(&self) -> bool {
-        self.too_large
+    pub const fn gave_up(&self) -> Option<GaveUp> {
+        self.gave_up
     }
 
     /// The first 4 KiB of lines that belong to no event stream (an HTML page, a bare JSON error), for messages.
@@ -151,9 +169,8 @@ impl SseDecoder {
             self.end_carried(&[], sink);
         }
         self.dispatch(Held::default(), sink);
-        let (limit, too_large) = (self.limit, self.too_large);
-        let stray = mem::take(&mut self.stray);
-        *self = Self { too_large, stray, ..Self::with_limit(limit) };
+        let (limit, gave_up, stray) = (self.limit, self.gave_up, mem::take(&mut self.stray));
+        *self = Self { gave_up, stray, ..Self::with_limit(limit) };
     }
 
     /// Drops one BOM at the very start, whatever the split.
@@ -240,7 +257,7 @@ impl SseDecoder {
 
     fn overflow(&mut self) {
         self.dropping = true;
-        self.too_large = true;
+        self.gave_up.get_or_insert(GaveUp::TooLarge);
         self.data = Some(Vec::new());
     }
 
@@ -316,7 +333,8 @@ impl SseDecoder {
         let own = self.data.take();
         let name = held.event.or(event.as_deref());
         let data = held.data.or(own.as_deref());
-        if (name.is_some() || data.is_some()) && !dropped {
+        if (name.is_some() || data.is_some()) && !dropped && self.gave_up.is_none() {
+            self.begun = true;
             let text = lossy(data.unwrap_or_default());
             let named = name.is_some();
             let name = lossy(name.unwrap_or_default());
@@ -326,6 +344,10 @@ impl SseDecoder {
 
     /// Keeps the head of lines that are no fields.
     fn keep_stray(&mut self, bytes: &[u8]) {
+        self.astray = self.astray.saturating_add(bytes.len());
+        if self.astray >= if self.begun { MAX_ASTRAY } else { MAX_STRAY_BYTES } {
+            self.gave_up.get_or_insert(GaveUp::Astray);
+        }
         let room = MAX_STRAY_BYTES.saturating_sub(self.stray.len());
         self.stray.extend(bytes.iter().take(room));
     }
@@ -405,25 +427,71 @@ mod tests {
             let chunks: Vec<&[u8]> = page.chunks(size).collect();
             assert!(events(&mut decoder, &chunks).is_empty());
             assert!(decoder.stray().starts_with("<html><body>Sign in"), "{size}: {}", decoder.stray());
+            assert_eq!(decoder.gave_up(), None);
         }
     }
 
     #[test]
     fn junk_costs_no_memory_and_large_events_are_refused() {
-        let mut decoder = SseDecoder::with_limit(1000);
         let junk = vec![b'x'; 100_000];
-        for _ in 0..20 {
-            decoder.feed(&junk, &mut |_| panic!("no event"));
+        for size in [1, 7, 100_000] {
+            let mut decoder = SseDecoder::with_limit(1000);
+            for chunk in junk.chunks(size).cycle().take(20 * junk.len() / size) {
+                decoder.feed(chunk, &mut |_| panic!("no event"));
+            }
+            assert!(decoder.line.capacity() + decoder.stray.capacity() < 20_000);
+            assert_eq!(decoder.gave_up(), Some(GaveUp::Astray));
         }
-        assert!(decoder.line.capacity() + decoder.stray.capacity() < 20_000);
-        assert!(!decoder.too_large());
-        decoder.feed(b"\ndata: ", &mut |_| panic!("no event"));
-        decoder.feed(&junk, &mut |_| panic!("no event"));
-        assert!(decoder.too_large());
-        assert_eq!(events(&mut decoder, &[b"\n\ndata: ok\n\n"]), [(String::new(), String::from("ok"))]);
-        let mut decoder = SseDecoder::with_limit(1000);
-        let line = [b"data: ", &junk[..], b"\n\n"].concat();
-        assert!(events(&mut decoder, &[&line]).is_empty() && decoder.too_large());
+        let lines = b"no event
+"
+        .repeat(MAX_ASTRAY / 9);
+        let (event, large) = (
+            &b"data: ok
+
+"[..],
+            [
+                b"data: ",
+                &junk[..],
+                b"
+
+",
+            ]
+            .concat(),
+        );
+        for (parts, delivered, why) in [
+            (&[event, &lines, event][..], 2, None),
+            (
+                &[
+                    event,
+                    &lines,
+                    b"more lines
+",
+                    event,
+                ],
+                1,
+                Some(GaveUp::Astray),
+            ),
+            (&[&lines, event], 0, Some(GaveUp::Astray)),
+            (
+                &[
+                    &b"no event
+"
+                    .repeat(400),
+                    event,
+                ],
+                1,
+                None,
+            ),
+            (&[event, &large, event], 1, Some(GaveUp::TooLarge)),
+        ] {
+            let body = parts.concat();
+            for size in [1, 9, 4096, body.len()] {
+                let mut decoder = SseDecoder::with_limit(1000);
+                let chunks: Vec<&[u8]> = body.chunks(size).collect();
+                let got = events(&mut decoder, &chunks).len();
+                assert_eq!((got, decoder.gave_up()), (delivered, why), "in pieces of {size}");
+            }
+        }
     }
 
     #[test]

@@ -198,7 +198,10 @@ impl Decoder for BedrockDecoder {
             BodyEnd::Failed(fault) => {
                 reply.assembler.fail(StopReason::Error, stream_fault_message(&fault), out)
             }
-            BodyEnd::Complete if self.foreign => self.fail_foreign(out),
+            // The length of a frame begins with a zero.
+            BodyEnd::Complete if self.foreign || self.stray.first().is_some_and(|first| *first != 0) => {
+                self.fail_foreign(out);
+            }
             BodyEnd::Complete if self.stream.is_cut() => {
                 reply.damaged("cut: the stream ended without the rest of a frame", out);
             }
