@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use smol::channel::{Receiver, bounded};
+use smol::future::or;
 use smol::stream::Stream as _;
 use smol::{Async, Timer, unblock};
 use tau_core::fault::IoFault;
@@ -28,12 +29,16 @@ pub(crate) async fn run(
 ) -> Result<ProcExit, IoFault> {
     cancel.check()?;
     let mut spill = spec.spill.clone().map(Spill::new);
-    // To fork takes its time in a large program.
-    let mut pump = unblock(move || process::start(&spec)).await?;
     let (signal, cancelled) = bounded(1);
     let _hook = cancel.on_cancel(move || {
         let _ = signal.try_send(());
     });
+    let given_up = async {
+        let _ = cancelled.recv().await;
+        Err(IoFault::cancelled())
+    };
+    // To fork takes its time in a large program, and all threads may be taken.
+    let mut pump = or(given_up, unblock(move || process::start(&spec))).await?;
     let mut watch =
         Watch::new(&pump, cancelled).map_err(|e| fault::of(&e, "cannot watch a child process"))?;
     while !pump.ended() {
@@ -119,7 +124,7 @@ impl Watch {
             false
         };
         let cancelled = async { self.cancelled.recv().await.is_ok() };
-        self.cancel |= smol::future::or(pause, cancelled).await;
+        self.cancel |= or(pause, cancelled).await;
     }
 
     async fn next(&mut self, pump: &Pump) -> Ready {

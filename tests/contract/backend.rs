@@ -46,6 +46,21 @@ impl Scripted {
     }
 }
 
+impl Scripted {
+    /// A machine that starts these as soon as it is looked at, and ignores what comes of them.
+    pub fn starting(ops: impl IntoIterator<Item = Op>) -> Self {
+        let script = Self::default();
+        {
+            let mut inner = script.lock();
+            for (number, what) in (0..).zip(ops) {
+                inner.routes.insert(OpId(number), Box::new(|_| ()));
+                inner.outputs.push_back(Output::Start { op: OpId(number), what });
+            }
+        }
+        script
+    }
+}
+
 impl Machine for Scripted {
     fn handle(&mut self, now: Now, input: Input) {
         let mut script = self.lock();

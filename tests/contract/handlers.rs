@@ -69,7 +69,7 @@ fn exchanges_are_looked_at(b: &Backend) {
     assert!(asked < answered);
 }
 
-fn host(tool: &str, steps: u64) -> Op {
+pub fn host(tool: &str, steps: u64) -> Op {
     let args = serde_json::from_value(serde_json::json!({ "steps": steps })).unwrap();
     Op::Host(HostCall { tool: tool.into(), call_id: "call-1".into(), args: Arc::new(args) })
 }

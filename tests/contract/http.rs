@@ -25,15 +25,16 @@ pub fn request(url: impl Into<String>) -> HttpRequest {
     }
 }
 
-struct Answer {
-    status: u16,
-    headers: Headers,
-    body: Vec<u8>,
-    end: Result<(), IoFault>,
-    pieces: usize,
+/// What came of a request.
+pub struct Answer {
+    pub status: u16,
+    pub headers: Headers,
+    pub body: Vec<u8>,
+    pub end: Result<(), IoFault>,
+    pub pieces: usize,
 }
 
-fn exchange(b: &Backend, request: HttpRequest) -> Answer {
+pub fn exchange(b: &Backend, request: HttpRequest) -> Answer {
     let (partial, last) = b.start(Op::Http(request)).finish();
     let mut answer = Answer {
         status: 0,
@@ -55,20 +56,21 @@ fn exchange(b: &Backend, request: HttpRequest) -> Answer {
     answer
 }
 
-fn failure(b: &Backend, request: HttpRequest) -> IoFault {
+pub fn failure(b: &Backend, request: HttpRequest) -> IoFault {
     let fault = exchange(b, request).end.unwrap_err();
     assert!(!fault.detail.contains("secret"), "{fault}");
     fault
 }
 
-fn once(bytes: &'static [u8]) -> Server {
+pub fn once(bytes: &'static [u8]) -> Server {
     Server::new(move |mut client: Client, _| {
         client.request();
         client.send(bytes);
     })
 }
 
-const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+/// Head of an answer in chunks.
+pub const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
 on_each_backend!(pieces_are_delivered_as_they_come);
 fn pieces_are_delivered_as_they_come(b: &Backend) {
@@ -130,7 +132,7 @@ fn every_status_is_an_answer(b: &Backend) {
     assert_eq!(b.threads(), 1, "one thread runs one request after another");
 }
 
-fn gzip(text: &[u8]) -> Vec<u8> {
+pub fn gzip(text: &[u8]) -> Vec<u8> {
     use flate2::{Compression, write::GzEncoder};
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(text).unwrap();
@@ -407,10 +409,15 @@ fn unknown_authorities_are_refused(b: &Backend) {
     assert!(fault.detail.contains("authority") && fault.detail.contains("localhost"), "{fault}");
 }
 
+/// What makes a process trust the authority of these tests.
+pub const fn extra_authority() -> (&'static str, &'static str) {
+    ("NODE_EXTRA_CA_CERTS", concat!(env!("CARGO_MANIFEST_DIR"), "/contract/certs/ca.pem"))
+}
+
 on_each_backend!(extra_authorities_are_trusted);
 /// Bug 90.
 fn extra_authorities_are_trusted(b: &Backend) {
-    let ca = concat!(env!("CARGO_MANIFEST_DIR"), "/contract/certs/ca.pem");
+    let ca = extra_authority().1;
     for variable in ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"] {
         b.alone("http::with_extra_authority", &[(variable, ca)]);
     }

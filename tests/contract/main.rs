@@ -3,10 +3,15 @@
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used)]
 
 mod backend;
+mod chaos;
+mod ends;
 mod files;
+mod framing;
 mod handlers;
 mod http;
 mod locks;
+mod pool;
+mod pressure;
 mod processes;
 mod proxy;
 mod search;

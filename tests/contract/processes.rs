@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::backend::{Backend, on_each_backend};
 
-fn spec(command: &str) -> ProcSpec {
+pub fn spec(command: &str) -> ProcSpec {
     ProcSpec {
         argv: vec!["/bin/sh".into(), "-c".into(), command.into()],
         cwd: "/".into(),

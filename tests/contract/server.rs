@@ -73,10 +73,28 @@ impl Client {
         Some(Request { line: line.trim_end().to_owned(), headers, body })
     }
 
+    /// Reads the head of a request, and leaves its body where it is.
+    pub fn head(&mut self) {
+        let mut line = String::new();
+        while self.0.read_line(&mut line).is_ok_and(|len| len > 2) {
+            line.clear();
+        }
+    }
+
+    /// Reads whatever comes until the client closes.
+    pub fn drain(&mut self) {
+        let _ = std::io::copy(&mut self.0, &mut std::io::sink());
+    }
+
     /// Sends bytes; a client that left does not matter.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.sends(bytes);
+    }
+
+    /// The same; tells whether the client is still there.
+    pub fn sends(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         let to = self.0.get_mut();
-        let _ = to.write_all(bytes.as_ref()).and_then(|()| to.flush());
+        to.write_all(bytes.as_ref()).and_then(|()| to.flush()).is_ok()
     }
 
     /// An answer with a length.

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Context;
 
 use smol::channel::Sender;
@@ -11,7 +12,7 @@ use tau_core::ids::OpId;
 use tau_core::input::Reply;
 use tau_core::op::{Op, Outcome};
 use tau_io_std::machine::Machine;
-use tau_io_std::sys;
+use tau_io_std::sys::{self, CancelToken};
 
 use super::Shared;
 use super::replies::Replies;
@@ -43,13 +44,22 @@ impl Ops {
     }
 }
 
+/// Tells work on another thread that nobody waits for it any more.
+struct TellOnDrop(CancelToken);
+
+impl Drop for TellOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
 /// The future of one op; its last act is the last reply.
 pub(super) fn begin<M: Machine>(
     shared: &Arc<Shared<M>>,
     job: Job,
     sender: &Sender<(OpId, Reply)>,
 ) -> Running {
-    let Job { op, what, cancel } = job;
+    let Job { op, what, cancel, begun } = job;
     let replies = Replies::new(op, sender.clone());
     let shared = Arc::clone(shared);
     match what {
@@ -65,9 +75,14 @@ pub(super) fn begin<M: Machine>(
         }),
         what => Box::pin(async move {
             let partial = replies.clone();
+            let _told = TellOnDrop(cancel.clone());
             let last = unblock(move || {
+                if begun.swap(true, Ordering::SeqCst) {
+                    // Cancelled and answered before there was a thread for it.
+                    return None;
+                }
                 let mut partial = |reply| partial.give_blocking(reply);
-                match &what {
+                Some(match &what {
                     Op::Secret(secret) => Reply::Done((shared.handlers.secret)(secret.clone())),
                     Op::Host(call) => {
                         let mut update = |output| partial(Reply::Update(output));
@@ -78,9 +93,11 @@ pub(super) fn begin<M: Machine>(
                         Reply::Done(Outcome::Hook(Box::new(answer)))
                     }
                     other => sys::last(sys::run(other, &mut partial, &cancel)),
-                }
+                })
             });
-            replies.give(last.await).await;
+            if let Some(last) = last.await {
+                replies.give(last).await;
+            }
         }),
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::take;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
 use tau_core::fault::IoFault;
@@ -20,13 +22,38 @@ pub(super) struct Job {
     pub(super) op: OpId,
     pub(super) what: Op,
     pub(super) cancel: CancelToken,
+    /// Set by whoever comes first: the thread that carries out what blocks, or a cancel that answers in its place.
+    pub(super) begun: Arc<AtomicBool>,
 }
 
 /// An op that has not given its last reply.
 struct Open {
     cancel: CancelToken,
-    /// Its future is dropped by a cancel, and the last reply given here.
-    droppable: bool,
+    end: End,
+    /// It is done even when the driver is stopped.
+    changes_files: bool,
+}
+
+/// Who answers an op that is cancelled.
+enum End {
+    /// The driver, which drops its future.
+    Here,
+    /// The driver as well, until a thread has begun.
+    HereUntil(Arc<AtomicBool>),
+    /// The op itself.
+    There,
+}
+
+impl Open {
+    /// Cancels; whether the op then gives no answer itself.
+    fn cancel(&self) -> bool {
+        self.cancel.cancel();
+        match &self.end {
+            End::Here => true,
+            End::HereUntil(begun) => !begun.swap(true, Ordering::SeqCst),
+            End::There => false,
+        }
+    }
 }
 
 pub(super) struct State<M> {
@@ -113,9 +140,15 @@ impl<M: Machine> State<M> {
                     return Some(Input::Reply { op, reply });
                 }
                 let cancel = CancelToken::new();
-                let droppable = matches!(what, Op::Http(_));
-                self.open.insert(op, Open { cancel: cancel.clone(), droppable });
-                self.starts.push_back(Job { op, what, cancel });
+                let begun = Arc::default();
+                let end = match what {
+                    Op::Http(_) => End::Here,
+                    Op::Proc(_) => End::There,
+                    _ => End::HereUntil(Arc::clone(&begun)),
+                };
+                let changes_files = changes_files(&what);
+                self.open.insert(op, Open { cancel: cancel.clone(), end, changes_files });
+                self.starts.push_back(Job { op, what, cancel, begun });
                 None
             }
             Output::Cancel { op } => self.cancel(op),
@@ -139,14 +172,13 @@ impl<M: Machine> State<M> {
 
     /// An op that did not begin, or that is dropped, is answered here.
     fn cancel(&mut self, op: OpId) -> Option<Input> {
-        let open = self.open.get(&op)?;
-        open.cancel.cancel();
-        let begun = !self.starts.iter().any(|job| job.op == op);
-        if begun && !open.droppable {
+        let answered_here = self.open.get(&op)?.cancel();
+        let waits = self.starts.iter().any(|job| job.op == op);
+        if !waits && !answered_here {
             return None;
         }
         self.starts.retain(|job| job.op != op);
-        self.drops.extend(begun.then_some(op));
+        self.drops.extend((!waits).then_some(op));
         self.open.remove(&op);
         Some(Input::Reply { op, reply: Reply::Failed(IoFault::cancelled()) })
     }
@@ -162,14 +194,19 @@ impl<M: Machine> State<M> {
         self.stopped = true;
         self.watchers.call();
         self.inputs.clear();
-        self.starts.retain(|job| changes_files(&job.what));
         let Self { open, starts, drops, .. } = self;
-        let kept = |op: OpId| starts.iter().any(|job| job.op == op);
-        for (op, state) in open.iter().filter(|(op, _)| !kept(**op)) {
-            state.cancel.cancel();
-            drops.extend(state.droppable.then_some(*op));
-        }
-        open.retain(|_, state| !state.droppable);
+        starts.retain(|job| {
+            let kept = changes_files(&job.what);
+            if !kept {
+                open.remove(&job.op);
+            }
+            kept
+        });
+        open.retain(|op, state| {
+            let kept = state.changes_files || !state.cancel();
+            drops.extend((!kept).then_some(*op));
+            kept
+        });
     }
 
     pub(super) const fn is_stopped(&self) -> bool {

@@ -18,7 +18,7 @@ use ureq_proto::client::{Call, RecvBodyResult, RecvResponseResult};
 
 use super::connect::Conn;
 use super::exchange::{Answer, not_http};
-use super::input::Input;
+use super::input::{Input, LARGE};
 use super::wire::{Wire, is_pending};
 
 /// Delivers the body: waits for a piece, decodes what has arrived, hands it over. Gives the connection back when it
@@ -49,10 +49,15 @@ pub(super) async fn deliver(
             End::Full => {}
             End::Open => {
                 let source = body.source();
-                let arrived = idle.receive(&mut source.input, &mut conn).await;
-                match arrived.map_err(|e| net::broken(&e, &request.url))? {
-                    Some(amount) => source.ended = amount == 0,
-                    None => return Err(net::stopped(&request.url, idle.limit.unwrap_or_default())),
+                if source.input.len() >= LARGE {
+                    return Err(net::large_line(&request.url));
+                }
+                match idle.receive(&mut source.input, &mut conn).await {
+                    Ok(Some(amount)) => source.ended = amount == 0,
+                    Ok(None) => return Err(net::stopped(&request.url, idle.limit.unwrap_or_default())),
+                    // Encryption that ends without a word: the frame tells whether that is too early.
+                    Err(e) if e.kind() == ErrorKind::UnexpectedEof => source.ended = true,
+                    Err(e) => return Err(net::broken(&e, &request.url)),
                 }
             }
             End::Body => break,
@@ -69,7 +74,7 @@ pub(super) async fn deliver(
 }
 
 fn reuse(conn: Conn, must_close: bool, input: &Input) -> Option<Conn> {
-    (!must_close && input.is_empty()).then_some(conn)
+    (!must_close && input.is_empty() && !conn.deaf).then_some(conn)
 }
 
 /// What the transfer coding holds; reads what has arrived and says `WouldBlock` when that is used up.
@@ -181,6 +186,7 @@ impl Idle {
     /// Takes what arrives; `None` = nothing did in time.
     async fn receive(&mut self, input: &mut Input, conn: &mut Conn) -> io::Result<Option<usize>> {
         self.last = Instant::now();
+        input.give_way().await;
         // A layer of encryption may hold more than the socket does.
         let mut wait = input.is_drained() && matches!(conn.wire, Wire::Plain(_));
         loop {
@@ -188,7 +194,10 @@ impl Idle {
                 let mut ready = pin!(conn.wire.ready(false));
                 let in_time = poll_fn(|cx| match ready.as_mut().poll(cx) {
                     Poll::Ready(ready) => Poll::Ready(ready.map(|()| true)),
-                    Poll::Pending => self.poll(cx).map(|()| Ok(false)),
+                    Poll::Pending => {
+                        input.waited();
+                        self.poll(cx).map(|()| Ok(false))
+                    }
                 });
                 if !in_time.await? {
                     return Ok(None);

@@ -25,6 +25,14 @@ pub(super) struct Conn {
     pub(super) wire: Wire,
     /// Requests name the whole URL, as a proxy for plain HTTP wants it.
     pub(super) forward: Option<Forward>,
+    /// The server takes no more. What it said before can still be read.
+    pub(super) deaf: bool,
+}
+
+impl Conn {
+    const fn new(wire: Wire, forward: Option<Forward>) -> Self {
+        Self { wire, forward, deaf: false }
+    }
 }
 
 /// Connects for a request.
@@ -40,7 +48,7 @@ pub(super) async fn connect(request: &HttpRequest) -> io::Result<Conn> {
     let Some(proxy) = proxy else {
         let wire = dial(&target.host, port, &origin, FaultKind::Connect).await?;
         let wire = if tls { wire.encrypt(&target.host).await? } else { wire };
-        return Ok(Conn { wire, forward: None });
+        return Ok(Conn::new(wire, None));
     };
     let mut wire = dial(&proxy.host, proxy.port, &format!("proxy {proxy}"), FaultKind::Proxy).await?;
     if proxy.tls {
@@ -48,10 +56,10 @@ pub(super) async fn connect(request: &HttpRequest) -> io::Result<Conn> {
     }
     if !tls {
         let authorization = proxy.authorization();
-        return Ok(Conn { wire, forward: Some(Forward { origin, authorization }) });
+        return Ok(Conn::new(wire, Some(Forward { origin, authorization })));
     }
     dig(&mut wire, Tunnel::new(&proxy, &target.host, port)).await?;
-    Ok(Conn { wire: wire.encrypt(&target.host).await?, forward: None })
+    Ok(Conn::new(wire.encrypt(&target.host).await?, None))
 }
 
 /// A connection to one of the addresses of a host.

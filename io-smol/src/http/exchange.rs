@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use tau_core::fault::IoFault;
 use tau_core::op::{Headers, HttpRequest};
 use tau_io_std::sys::inflate::{ACCEPTED, Coding};
-use tau_io_std::sys::net;
+use tau_io_std::sys::{leftover, net};
 use ureq_proto::client::state::{Prepare, RecvResponse, SendBody};
 use ureq_proto::client::{Await100Result, Call, RecvResponseResult, SendRequestResult};
 use ureq_proto::http::{Request, Response};
@@ -134,12 +134,12 @@ async fn transmit(
         Some(SendRequestResult::Await100(call)) => match call.proceed().map_err(refused)? {
             Await100Result::SendBody(call) => call,
             Await100Result::RecvResponse(call) => {
-                conn.wire.send(&head).await?;
+                put(&head, conn).await?;
                 return Ok(call);
             }
         },
         Some(SendRequestResult::RecvResponse(call)) => {
-            conn.wire.send(&head).await?;
+            put(&head, conn).await?;
             return Ok(call);
         }
         None => return Err(ErrorKind::InvalidInput.into()),
@@ -168,13 +168,27 @@ async fn transmit_body(
         }
         out.truncate(start + made);
         rest = rest.get(used..).unwrap_or_default();
-        conn.wire.send(&out).await?;
+        put(&out, conn).await?;
         out.clear();
     }
     if !out.is_empty() {
-        conn.wire.send(&out).await?;
+        put(&out, conn).await?;
     }
     call.proceed().ok_or_else(|| ErrorKind::InvalidInput.into())
+}
+
+/// Sends, unless the server takes no more: it may have answered before it closed.
+async fn put(bytes: &[u8], conn: &mut Conn) -> io::Result<()> {
+    if conn.deaf {
+        return Ok(());
+    }
+    match conn.wire.send(bytes).await {
+        Err(e) if leftover::is_closed(&e) => {
+            conn.deaf = true;
+            Ok(())
+        }
+        other => other,
+    }
 }
 
 /// Waits for the head of the answer.

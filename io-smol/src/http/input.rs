@@ -2,12 +2,17 @@
 
 use std::io::{self, Read};
 
+use smol::future::yield_now;
+
 use super::wire::Wire;
 
 /// First size of the buffer.
 const SMALL: usize = 4 << 10;
 /// Largest size: also the longest head of an answer.
 pub(super) const LARGE: usize = 64 << 10;
+/// Reads in a row, without having to wait, before others get their turn: a peer that is faster than we are would keep
+/// the thread for itself, and no limit or cancel would be looked at.
+const IN_A_ROW: u32 = 16;
 
 /// The buffer. It grows while what arrives fills it, so that a thousand slow streams stay small.
 #[derive(Debug, Default)]
@@ -18,6 +23,8 @@ pub(super) struct Input {
     end: usize,
     /// The last read left room: most likely nothing more is there.
     drained: bool,
+    /// Reads since this task waited.
+    in_a_row: u32,
 }
 
 impl Input {
@@ -66,8 +73,23 @@ impl Input {
         self.buffer.get_mut(self.end..).unwrap_or_default()
     }
 
+    /// The task had to wait.
+    pub(super) const fn waited(&mut self) {
+        self.in_a_row = 0;
+    }
+
+    /// To be called before each read: lets others go on after some of them.
+    pub(super) async fn give_way(&mut self) {
+        self.in_a_row += 1;
+        if self.in_a_row > IN_A_ROW {
+            self.in_a_row = 1;
+            yield_now().await;
+        }
+    }
+
     /// Waits for more; 0 = the stream has ended, or there is no room.
     pub(super) async fn receive(&mut self, wire: &mut Wire) -> io::Result<usize> {
+        self.give_way().await;
         let amount = wire.receive(self.room()).await?;
         Ok(self.arrived(amount))
     }

@@ -88,7 +88,7 @@ impl Call {
     /// # Errors
     /// `TimedOut` when no time is left.
     pub(super) fn limit(&self) -> io::Result<Option<Duration>> {
-        if self.in_body.load(Ordering::Relaxed) {
+        if self.is_in_body() {
             return Ok(self.idle_limit);
         }
         let Some(deadline) = self.head_deadline else { return Ok(None) };
@@ -100,7 +100,7 @@ impl Call {
 
     /// The fault of a limit that ran out.
     pub(super) fn timed_out(&self) -> io::Error {
-        let fault = if self.in_body.load(Ordering::Relaxed) {
+        let fault = if self.is_in_body() {
             net::stopped(&self.url, self.idle_limit.unwrap_or_default())
         } else {
             net::no_answer(&self.url, self.head_limit.unwrap_or_default())
@@ -110,6 +110,10 @@ impl Call {
 
     pub(super) fn begin_body(&self) {
         self.in_body.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_in_body(&self) -> bool {
+        self.in_body.load(Ordering::Relaxed)
     }
 
     /// Whether reading may only use what has arrived already.

@@ -10,6 +10,7 @@ use super::CHUNK_BYTES;
 use super::call::Call;
 use super::wire::Wire;
 use crate::sys::tunnel::Forward;
+use crate::sys::{leftover, net};
 
 pub(super) struct Conn {
     wire: Wire,
@@ -20,6 +21,8 @@ pub(super) struct Conn {
     exchanges: Exchanges,
     /// The head of a request, which leaves together with the beginning of the body.
     held: Vec<u8>,
+    /// The server takes no more. What it said before can still be read.
+    deaf: bool,
 }
 
 /// Where a connection stands.
@@ -34,7 +37,15 @@ enum Exchanges {
 impl Conn {
     pub(super) fn new(wire: Wire, tls: bool, forward: Option<Forward>) -> Self {
         let buffers = LazyBuffers::new(CHUNK_BYTES, CHUNK_BYTES);
-        Self { wire, buffers, tls, forward, exchanges: Exchanges::Between(false), held: Vec::new() }
+        Self {
+            wire,
+            buffers,
+            tls,
+            forward,
+            exchanges: Exchanges::Between(false),
+            held: Vec::new(),
+            deaf: false,
+        }
     }
 
     fn transmit(&mut self, amount: usize) -> io::Result<()> {
@@ -57,8 +68,7 @@ impl Conn {
             return Ok(());
         }
         if self.held.is_empty() {
-            self.wire.write_all(output)?;
-            return self.wire.flush();
+            return put(&mut self.wire, &mut self.deaf, output);
         }
         self.held.extend_from_slice(output);
         self.release()
@@ -67,10 +77,23 @@ impl Conn {
     fn release(&mut self) -> io::Result<()> {
         if !self.held.is_empty() {
             let held = std::mem::take(&mut self.held);
-            self.wire.write_all(&held)?;
-            self.wire.flush()?;
+            put(&mut self.wire, &mut self.deaf, &held)?;
         }
         Ok(())
+    }
+}
+
+/// Writes, unless the server takes no more: it may have answered before it closed.
+fn put(wire: &mut Wire, deaf: &mut bool, bytes: &[u8]) -> io::Result<()> {
+    if *deaf {
+        return Ok(());
+    }
+    match wire.write_all(bytes).and_then(|()| wire.flush()) {
+        Err(e) if leftover::is_closed(&e) => {
+            *deaf = true;
+            Ok(())
+        }
+        other => other,
     }
 }
 
@@ -92,7 +115,20 @@ impl Transport for Conn {
             return Err(Error::Io(ErrorKind::WouldBlock.into()));
         }
         self.release()?;
-        let amount = self.wire.read(self.buffers.input_append_buf())?;
+        let in_body = call.is_in_body();
+        let room = self.buffers.input_append_buf();
+        if room.is_empty() {
+            let fault = if in_body { net::large_line(&call.url) } else { net::large_head(&call.url) };
+            return Err(io::Error::other(fault).into());
+        }
+        let amount = match self.wire.read(room) {
+            // A body that lasts until the end of the connection ends here, and only like this.
+            Ok(0) if in_body => return Err(Error::Io(ErrorKind::UnexpectedEof.into())),
+            Err(e) if in_body && leftover::is_closed(&e) => {
+                return Err(io::Error::other(net::cut_short(&call.url)).into());
+            }
+            other => other?,
+        };
         self.buffers.input_appended(amount);
         if amount > 0 {
             call.set_answered();
@@ -103,7 +139,7 @@ impl Transport for Conn {
     /// Asked when an exchange is over, and again before the connection is used anew.
     fn is_open(&mut self) -> bool {
         self.exchanges = Exchanges::Between(true);
-        self.wire.is_quiet()
+        !self.deaf && self.wire.is_quiet()
     }
 
     fn is_tls(&self) -> bool {

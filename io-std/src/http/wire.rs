@@ -12,7 +12,7 @@ use rustls::{ClientConnection, StreamOwned};
 use tau_core::fault::{FaultKind, IoFault};
 
 use super::call::Call;
-use crate::sys::tls;
+use crate::sys::{leftover, tls};
 
 /// The stream.
 #[derive(Debug)]
@@ -66,6 +66,9 @@ impl Wire {
 
     /// Whether an idle connection can be used again: nothing arrived that nobody asked for, not even its end.
     pub(super) fn is_quiet(&self) -> bool {
+        if let Self::Tls(stream) = self {
+            return leftover::is_quiet(&stream.conn) && stream.sock.is_quiet();
+        }
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut [PollFd::from_borrowed_fd(self.socket().as_fd(), PollFlags::IN)], Some(&now)) == Ok(0)
     }
@@ -75,7 +78,12 @@ impl Read for Wire {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(socket) => socket.read(buffer),
-            Self::Tls(stream) => stream.read(buffer),
+            Self::Tls(stream) => match stream.read(buffer) {
+                Err(e) if leftover::is_closed(&e) && stream.conn.wants_write() => {
+                    leftover::read_only(&mut stream.conn, &mut stream.sock, buffer)
+                }
+                other => other,
+            },
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod ignore_rules;
 pub mod image;
 #[cfg(feature = "inflate")]
 pub mod inflate;
+pub mod leftover;
 mod lines;
 pub mod lock;
 pub mod net;

@@ -65,6 +65,12 @@ pub fn large_head(url: &str) -> IoFault {
     IoFault::new(FaultKind::Other, format!("{}: the head of the answer is too large", host_of(url)))
 }
 
+/// A line between the chunks of a body does not end.
+#[must_use]
+pub fn large_line(url: &str) -> IoFault {
+    not_http(url, "a line of it is too long")
+}
+
 /// A body in a coding that was not asked for.
 #[must_use]
 pub fn unknown_coding(url: &str, name: &str) -> IoFault {

@@ -1,0 +1,139 @@
+//! The end of a driver, and of ops that no thread has begun.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tau_core::fault::FaultKind;
+use tau_core::op::{Op, Outcome};
+use tau_core::tools::ToolOutput;
+use tau_io_std::machine::{Handlers, Sink, SinkFlow};
+use tau_io_std::sys::clock::Clock;
+
+use crate::backend::{Backend, Scripted, on_each_backend};
+use crate::handlers::{handlers, host};
+use crate::http::request;
+use crate::processes::spec;
+use crate::server::Server;
+
+const SOON: Duration = Duration::from_secs(5);
+
+fn sink() -> Sink<Scripted> {
+    Box::new(|_: &_, _: &_| SinkFlow::Go)
+}
+
+/// One op of each kind; none ends by itself.
+fn endless(silent: &Server) -> Vec<Op> {
+    vec![host("wait", 0), Op::Http(request(silent.url("/"))), Op::Proc(spec("sleep 60"))]
+}
+
+fn silent() -> Server {
+    Server::new(|mut client, _| client.drain())
+}
+
+/// Whether they have begun or not: a driver that is stopped ends.
+#[test]
+fn what_has_just_been_started_does_not_hold_up_the_end() {
+    let silent = silent();
+    for pause in [0, 0, 0, 0, 30] {
+        let script = || Scripted::starting(endless(&silent));
+        let engine = tau_io_std::driver::Engine::new(script(), Clock::start(), handlers(), sink()).unwrap();
+        engine.with_mut(|_| ());
+        thread::sleep(Duration::from_millis(pause));
+        assert!(engine.shutdown(SOON), "io-std after {pause} ms");
+
+        let engine = tau_io_smol::engine::Engine::new(script(), Clock::start(), handlers(), sink()).unwrap();
+        engine.with_mut(|_| ());
+        thread::sleep(Duration::from_millis(pause));
+        assert!(engine.shutdown(SOON), "io-smol on a thread after {pause} ms");
+    }
+    let (ended, end) = channel();
+    let script = Scripted::starting(endless(&silent));
+    let (control, driver) =
+        tau_io_smol::drive(script, Clock::start(), handlers(), Arc::default(), |_: &_, _: &_| SinkFlow::Go);
+    control.with_mut(|_| ());
+    control.stop();
+    thread::spawn(move || {
+        tau_io_smol::block_on(driver);
+        let _ = ended.send(());
+    });
+    end.recv_timeout(SOON).expect("the future is ready");
+}
+
+/// Work on other threads hears of it when a driver is dropped.
+#[test]
+fn work_ends_with_the_driver_that_is_dropped() {
+    let handlers = |seen: &Arc<AtomicBool>| {
+        let seen = Arc::clone(seen);
+        let host: Box<dyn Fn(_, &mut dyn FnMut(_), &tau_io_std::sys::CancelToken) -> Outcome + Send + Sync> =
+            Box::new(move |_, _, cancel| {
+                while !cancel.is_cancelled() {
+                    thread::sleep(Duration::from_millis(2));
+                }
+                seen.store(true, Ordering::SeqCst);
+                Outcome::Host(ToolOutput::text(String::new()))
+            });
+        Handlers { host, ..Handlers::default() }
+    };
+    let within = |seen: &AtomicBool| {
+        let start = Instant::now();
+        while !seen.load(Ordering::SeqCst) {
+            assert!(start.elapsed() < SOON, "the tool hears of it");
+            thread::sleep(Duration::from_millis(2));
+        }
+    };
+    let script = || Scripted::starting([host("any", 0)]);
+    let seen = Arc::default();
+    let engine = tau_io_std::driver::Engine::new(script(), Clock::start(), handlers(&seen), sink()).unwrap();
+    engine.with_mut(|_| ());
+    thread::sleep(Duration::from_millis(50));
+    drop(engine);
+    within(&seen);
+    let seen = Arc::default();
+    let (control, driver) =
+        tau_io_smol::drive(script(), Clock::start(), handlers(&seen), Arc::default(), |_: &_, _: &_| {
+            SinkFlow::Go
+        });
+    control.with_mut(|_| ());
+    let for_a_while = async {
+        smol::Timer::after(Duration::from_millis(100)).await;
+    };
+    tau_io_smol::block_on(smol::future::or(driver, for_a_while));
+    within(&seen);
+}
+
+on_each_backend!(what_waits_for_a_thread_is_cancelled_at_once);
+fn what_waits_for_a_thread_is_cancelled_at_once(b: &Backend) {
+    b.alone("ends::six_hundred_tools", &[]);
+}
+
+on_each_backend!(
+    #[ignore = "run by `what_waits_for_a_thread_is_cancelled_at_once` in a process of its own"]
+    six_hundred_tools
+);
+/// More than there are threads for.
+fn six_hundred_tools(b: &Backend) {
+    let long: Vec<_> = (0..600).map(|_| b.start(host("wait", 0))).collect();
+    thread::sleep(Duration::from_millis(500));
+    for what in [host("wait", 0), Op::Proc(spec("sleep 60"))] {
+        let waiting = b.start(what);
+        thread::sleep(Duration::from_millis(20));
+        let start = Instant::now();
+        waiting.cancel();
+        let last = waiting.finish().1;
+        assert_eq!(last.unwrap_err().kind, FaultKind::Cancelled);
+        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    }
+    for running in &long {
+        running.cancel();
+    }
+    let start = Instant::now();
+    for running in long {
+        let _ = running.finish();
+    }
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
+    assert!(threads < 600, "{threads} threads");
+}
