@@ -16,6 +16,9 @@ use crate::surroundings::Surroundings;
 const REJECTED: &str =
     "The user rejected this call. Do not try it again in another way; ask what they want instead.";
 
+/// What the model is told of calls of a tool that was refused for good.
+const NEVER: &str = "The user rejected all calls of this tool. Do not try it again in another way; ask what they want instead.";
+
 /// What the model is told when nobody answered.
 const UNANSWERED: &str = "Nobody answered whether this call may run, so it did not.";
 
@@ -28,6 +31,8 @@ pub enum Answer {
     Always,
     /// It may not.
     Reject,
+    /// Calls of this tool may not run in this session, until the mode is chosen anew.
+    Never,
 }
 
 /// The rules of one session.
@@ -42,13 +47,15 @@ struct State {
     mode: PermissionMode,
     /// Tools that were allowed for the whole session.
     granted: BTreeSet<String>,
+    /// Tools that were refused until the mode is chosen anew.
+    refused: BTreeSet<String>,
 }
 
 impl Rules {
     /// Rules for a session that runs in `place`.
     #[must_use]
     pub const fn new(mode: PermissionMode, place: Surroundings, outputs: String) -> Self {
-        let state = Mutex::new(State { mode, granted: BTreeSet::new() });
+        let state = Mutex::new(State { mode, granted: BTreeSet::new(), refused: BTreeSet::new() });
         Self { place, outputs, state }
     }
 
@@ -58,9 +65,11 @@ impl Rules {
         self.lock().mode
     }
 
-    /// Another mode, for calls that come later.
+    /// Another mode, for calls that come later. What was refused for good is asked about again.
     pub fn set_mode(&self, mode: PermissionMode) {
-        self.lock().mode = mode;
+        let mut state = self.lock();
+        state.mode = mode;
+        state.refused.clear();
     }
 
     /// Where the session runs.
@@ -82,6 +91,7 @@ impl Rules {
         match self.decide(tool, args) {
             Decision::Allow | Decision::Granted => Ok(()),
             Decision::Deny => Err("This tool is not available in this mode."),
+            Decision::Ask if self.lock().refused.contains(tool) => Err(NEVER),
             Decision::Ask => match ask() {
                 Some(Answer::Once) => Ok(()),
                 Some(Answer::Always) => {
@@ -89,6 +99,10 @@ impl Rules {
                     Ok(())
                 }
                 Some(Answer::Reject) => Err(REJECTED),
+                Some(Answer::Never) => {
+                    self.lock().refused.insert(tool.to_owned());
+                    Err(NEVER)
+                }
                 None => Err(UNANSWERED),
             },
         }

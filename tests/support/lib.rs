@@ -10,6 +10,7 @@ pub mod answers;
 pub mod clouds;
 pub mod compare;
 pub mod drive;
+pub mod editor;
 pub mod masks;
 pub mod messages;
 pub mod outline;

@@ -115,6 +115,26 @@ impl Place<'_> {
         folder.with_id(id).or_else(|| self.everywhere(folder).find_map(|folder| folder.with_id(id)))
     }
 
+    /// Removes the file of the session with this id; `false` when there is none.
+    ///
+    /// # Errors
+    /// When the file cannot be removed.
+    pub fn delete(&self, folder: &Folder, id: &str) -> Result<bool, String> {
+        let Some(path) = self.by_id(folder, id) else { return Ok(false) };
+        self.remove(&path)?;
+        Ok(true)
+    }
+
+    /// Removes a file of a session, and what is remembered of it.
+    fn remove(&self, path: &str) -> Result<(), String> {
+        std::fs::remove_file(path)
+            .map_err(|e| tau_io_std::sys::fault::of(&e, format!("{path} was not deleted")).to_string())?;
+        if let Some((folder, file)) = path.rsplit_once('/') {
+            Folder { path: folder.to_owned() }.forget(&self.cache(), &[file]);
+        }
+        Ok(())
+    }
+
     /// Where the folders of all working directories are.
     fn all(&self) -> String {
         format!("{}/sessions", self.surroundings.agent_dir)

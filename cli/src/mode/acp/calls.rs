@@ -146,10 +146,13 @@ pub(super) fn differences(differences: &[Difference], w: &mut Writer) {
     }
 }
 
-/// Writes blocks as the content of a call.
-pub(super) fn content(blocks: &[Block], w: &mut Writer) {
+/// Writes blocks as the content of a call. Clients take text for Markdown: what files and commands say is fenced.
+fn content(tool: &str, blocks: &[Block], w: &mut Writer) {
+    let verbatim = KINDS.iter().any(|(name, kind, _)| *name == tool && *kind != "edit");
     for block in blocks {
-        if let Some(write) = writer_of(block) {
+        let fenced = block.as_text().filter(|text| verbatim && !text.is_empty()).map(fenced);
+        let fenced = fenced.map(Block::text);
+        if let Some(write) = writer_of(fenced.as_ref().unwrap_or(block)) {
             w.begin_object();
             w.field_str("type", "content");
             w.key("content");
@@ -157,6 +160,14 @@ pub(super) fn content(blocks: &[Block], w: &mut Writer) {
             w.end_object();
         }
     }
+}
+
+/// A text between fences that are longer than any inside.
+fn fenced(text: &str) -> String {
+    let inside = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(inside.max(2) + 1);
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    format!("{fence}\n{text}{end}{fence}")
 }
 
 /// How a block is written; kinds that an editor does not show are not.
@@ -181,6 +192,7 @@ pub(super) fn writer_of(block: &Block) -> Option<impl FnOnce(&mut Writer)> {
 
 /// Writes the end of a call.
 pub(super) fn ended(
+    tool: &str,
     failed: bool,
     blocks: &[Block],
     made: &[Difference],
@@ -191,7 +203,7 @@ pub(super) fn ended(
     w.key("content");
     w.begin_array();
     if made.is_empty() {
-        content(blocks, w);
+        content(tool, blocks, w);
     } else {
         differences(made, w);
     }
@@ -202,10 +214,23 @@ pub(super) fn ended(
 }
 
 /// Writes an intermediate result.
-pub(super) fn partial(output: &ToolOutput, w: &mut Writer) {
+pub(super) fn partial(tool: &str, output: &ToolOutput, w: &mut Writer) {
     w.field_str("status", "in_progress");
     w.key("content");
     w.begin_array();
-    content(&output.content, w);
+    content(tool, &output.content, w);
     w.end_array();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fences_are_longer_than_what_they_hold() {
+        assert_eq!(fenced("a"), "```\na\n```");
+        assert_eq!(fenced("# a\n"), "```\n# a\n```");
+        assert_eq!(fenced("x ```` y ``"), "`````\nx ```` y ``\n`````");
+        assert_eq!(fenced("```"), "````\n```\n````");
+    }
 }

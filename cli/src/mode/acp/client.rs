@@ -11,11 +11,22 @@ use tau_io_std::sys::wake::Wake;
 
 use super::message::Refusal;
 use crate::mode::pipe::patience::Patience;
-use crate::out::Out;
+use crate::out::{Out, note};
 
-/// Writes messages, whole lines, from whichever thread.
+/// What a client shows beside the conversation.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Shows {
+    /// Remarks for people.
+    pub(super) notices: bool,
+    /// That a context is being compacted.
+    pub(super) compactions: bool,
+}
+
+/// Writes messages, whole lines, from whichever thread. What the closures write must be at hand: whoever tells of a
+/// run holds the lock of its engine and waits for the one here, so none may be taken in the other order.
 pub(super) struct Client {
     stream: Mutex<Stream>,
+    shows: Mutex<Shows>,
     patience: Arc<Patience>,
     /// Wakes the thread that looks after the client.
     waker: Arc<Wake>,
@@ -32,7 +43,7 @@ struct Stream {
 
 impl Client {
     pub(super) fn new(patience: Arc<Patience>, waker: Arc<Wake>) -> Self {
-        Self { stream: Mutex::default(), patience, waker }
+        Self { stream: Mutex::default(), shows: Mutex::default(), patience, waker }
     }
 
     /// Whether it went away.
@@ -44,7 +55,7 @@ impl Client {
     pub(super) fn result(&self, id: &Value, result: impl FnOnce(&mut Writer)) {
         let mut stream = self.lock();
         stream.line(|w| {
-            w.field_value("id", id);
+            write_id(id, w);
             w.key("result");
             result(w);
         });
@@ -55,7 +66,7 @@ impl Client {
     pub(super) fn refuse(&self, id: &Value, why: &Refusal) {
         let mut stream = self.lock();
         stream.line(|w| {
-            w.field_value("id", id);
+            write_id(id, w);
             w.key("error");
             w.begin_object();
             w.field_i64("code", why.code);
@@ -82,6 +93,27 @@ impl Client {
         });
         if stream.out.is_full() {
             self.write_out(&mut stream);
+        }
+    }
+
+    /// It said what it shows.
+    pub(super) fn learn(&self, shows: Shows) {
+        *self.shows.lock().unwrap_or_else(PoisonError::into_inner) = shows;
+    }
+
+    /// What it shows.
+    pub(super) fn shows(&self) -> Shows {
+        *self.shows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A remark for people: on standard error, and in the session of a client that shows it.
+    pub(super) fn remark(&self, session: &str, severity: &str, text: &str) {
+        note(text);
+        if self.shows().notices {
+            self.update(session, "notice", |w| {
+                w.field_str("severity", severity);
+                w.field_str("title", text);
+            });
         }
     }
 
@@ -140,6 +172,15 @@ impl Client {
 
     fn lock(&self) -> MutexGuard<'_, Stream> {
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes an id as the client wrote it: numbers may be larger than those of JavaScript.
+fn write_id(id: &Value, w: &mut Writer) {
+    w.key("id");
+    match id {
+        Value::Number(number) => w.raw(&number.to_string()),
+        id => w.value(id),
     }
 }
 

@@ -28,6 +28,11 @@ pub(super) fn read(params: &Params) -> Result<Content, Refusal> {
 }
 
 impl Content {
+    /// Whether it says nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.images.is_empty() && self.text.trim().is_empty()
+    }
+
     fn add(&mut self, block: &Value) -> Result<(), String> {
         let text = |value: &Value, name: &str| {
             let text = value.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -48,7 +53,14 @@ impl Content {
                         let end = if body.ends_with('\n') { "" } else { "\n" };
                         self.apart(&["<file name=\"", &name_of(&uri), "\">\n", body, end, "</file>\n"]);
                     }
-                    None => return Err("an embedded resource must hold text".to_owned()),
+                    None => {
+                        let kind = resource.get("mimeType").and_then(Value::as_str).unwrap_or_default();
+                        let data = resource.get("blob").and_then(Value::as_str);
+                        let image = data.filter(|_| kind.starts_with("image/"));
+                        let image = image.ok_or("an embedded resource must hold text or an image")?;
+                        self.images.push(Block::image(image, kind));
+                        self.apart(&["@", &name_of(&uri)]);
+                    }
                 }
             }
             Some(kind) => return Err(format!("content of the type \"{kind}\" cannot be taken")),
@@ -106,11 +118,13 @@ mod tests {
             r#"{"prompt":[{"type":"text","text":"See"},
             {"type":"resource_link","uri":"file:///a%20b/c.rs","name":"c"},{"type":"resource_link","uri":"https://x/y","name":"y"},
             {"type":"resource","resource":{"uri":"file:///n.md","text":"T"}},
-            {"type":"image","data":"AA==","mimeType":"image/png"}]}"#,
+            {"type":"image","data":"AA==","mimeType":"image/png"},
+            {"type":"resource","resource":{"uri":"file:///i.gif","blob":"AQ==","mimeType":"image/gif"}}]}"#,
         ))
         .unwrap();
-        let text = "See @/a b/c.rs @https://x/y <file name=\"/n.md\">\nT\n</file>\n";
-        assert_eq!(content, Content { text: text.into(), images: vec![Block::image("AA==", "image/png")] });
+        let text = "See @/a b/c.rs @https://x/y <file name=\"/n.md\">\nT\n</file>\n@/i.gif";
+        let images = vec![Block::image("AA==", "image/png"), Block::image("AQ==", "image/gif")];
+        assert_eq!(content, Content { text: text.into(), images });
     }
 
     #[test]

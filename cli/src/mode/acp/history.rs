@@ -32,7 +32,7 @@ pub(super) fn tell(client: &Client, place: &Surroundings, session: &Session) {
                 let made = if result.is_error { Vec::new() } else { view.told(None) };
                 told.update("tool_call_update", |w| {
                     w.field_str("toolCallId", &result.tool_call_id);
-                    calls::ended(result.is_error, &result.content, &made, result.details.as_ref(), w);
+                    calls::ended(name, result.is_error, &result.content, &made, result.details.as_ref(), w);
                 });
             }
             _ => {}

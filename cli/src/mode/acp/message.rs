@@ -1,5 +1,7 @@
 //! JSON-RPC 2.0: what a line of the client is.
 
+use std::path::Path;
+
 use tau_core::json::{Map, Value, parse};
 
 /// Parameters of a request.
@@ -85,6 +87,11 @@ pub(super) fn read(line: &str) -> Result<Option<Message>, (Value, Refusal)> {
         return Err((Value::Null, Refusal::request("a message is one JSON object")));
     };
     let id = fields.remove("id");
+    if !fields.contains_key("method") && (fields.contains_key("result") || fields.contains_key("error")) {
+        let failed = fields.get("error").is_some_and(|error| !error.is_null());
+        let result = fields.remove("result").filter(|_| !failed);
+        return Ok(Some(Message::Answer { id: id.unwrap_or_default(), result }));
+    }
     let bad = |why: &str| (id.clone().unwrap_or_default(), Refusal::request(why));
     if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err(bad("the field \"jsonrpc\" must be \"2.0\""));
@@ -95,6 +102,8 @@ pub(super) fn read(line: &str) -> Result<Option<Message>, (Value, Refusal)> {
     let params = match fields.remove("params") {
         None | Some(Value::Null) => Params::new(),
         Some(Value::Object(params)) => params,
+        // Nobody hears what is wrong with a notification.
+        Some(_) if id.is_none() => Params::new(),
         Some(_) => {
             let text = Refusal::params("the field \"params\" must be an object");
             return Err((id.unwrap_or_default(), text));
@@ -103,10 +112,6 @@ pub(super) fn read(line: &str) -> Result<Option<Message>, (Value, Refusal)> {
     match (fields.remove("method"), id) {
         (Some(Value::String(method)), Some(id)) => Ok(Some(Message::Request { id, method, params })),
         (Some(Value::String(method)), None) => Ok(Some(Message::Notification { method, params })),
-        (None, Some(id)) if fields.contains_key("result") || fields.contains_key("error") => {
-            let result = fields.remove("result");
-            Ok(Some(Message::Answer { id, result }))
-        }
         (_, id) => Err((id.unwrap_or_default(), Refusal::request("the field \"method\" must be text"))),
     }
 }
@@ -118,6 +123,38 @@ pub(super) fn read(line: &str) -> Result<Option<Message>, (Value, Refusal)> {
 pub(super) fn text<'a>(params: &'a Params, name: &str) -> Result<&'a str, Refusal> {
     let value = params.get(name).and_then(Value::as_str);
     value.ok_or_else(|| Refusal::params(format!("the parameter \"{name}\" must be text")))
+}
+
+/// A text among the parameters that may be missing.
+///
+/// # Errors
+/// When it is something else.
+pub(super) fn optional_text<'a>(params: &'a Params, name: &str) -> Result<Option<&'a str>, Refusal> {
+    match params.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(_) => text(params, name).map(Some),
+    }
+}
+
+/// The absolute path of a folder among the parameters.
+///
+/// # Errors
+/// When it is missing or something else.
+pub(super) fn folder<'a>(params: &'a Params, name: &str) -> Result<&'a str, Refusal> {
+    let path = absolute(text(params, name)?, name)?;
+    if !Path::new(path).is_dir() {
+        return Err(Refusal::params(format!("{path} is not a folder")));
+    }
+    Ok(path)
+}
+
+/// A path, if it is absolute.
+///
+/// # Errors
+/// When it is not.
+pub(super) fn absolute<'a>(path: &'a str, name: &str) -> Result<&'a str, Refusal> {
+    let refusal = || Refusal::params(format!("the parameter \"{name}\" must be an absolute path"));
+    Some(path).filter(|path| Path::new(path).is_absolute()).ok_or_else(refusal)
 }
 
 #[cfg(test)]

@@ -6,47 +6,37 @@
 mod calls;
 mod client;
 mod content;
+mod hello;
 mod history;
 mod message;
 mod options;
 mod permission;
 mod seat;
+mod stored;
 mod updates;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::{ExitCode, exit};
 use std::sync::Arc;
 use std::sync::mpsc::TryRecvError;
 
 use tau_core::input::Command;
 use tau_core::json::{Value, Writer};
-use tau_core::now::Wall;
-use tau_core::permissions::PermissionMode;
-use tau_io_std::sys::clock;
 use tau_io_std::sys::wake::Wake;
 
-use crate::args::{Args, ModeArg, help};
-use crate::bootstrap::{Base, Stored, prepare_at};
+use crate::args::{Args, ModeArg};
+use crate::bootstrap::{Stored, prepare_at};
 use crate::mode::pipe::input::{self, Inbox, Incoming};
 use crate::mode::pipe::patience::Patience;
 use crate::out::note;
-use crate::sessions::Place;
 use crate::signals::Signals;
-use crate::surroundings::Surroundings;
 use crate::{outputs, run};
 use client::Client;
-use message::{Message, Params, Refusal, text};
+use message::{Message, Params, Refusal, folder, text};
 use seat::Seat;
-
-/// The version of the protocol.
-const VERSION: u64 = 1;
 
 /// Exit code when nobody takes the messages.
 const NO_READER: u8 = 1;
-
-/// Most sessions of one page of a list.
-const PAGE: usize = 100;
 
 /// Follows requests until input ends, a signal comes, or the client goes away; then ends the process.
 #[must_use]
@@ -97,6 +87,7 @@ const METHODS: &[(&str, Follow)] = &[
     ("session/resume", Acp::resume_session),
     ("session/list", Acp::list_sessions),
     ("session/close", Acp::close_session),
+    ("session/delete", Acp::delete_session),
     ("session/prompt", Acp::prompt),
     ("session/set_mode", Acp::set_mode),
     ("session/set_config_option", Acp::set_option),
@@ -159,49 +150,26 @@ impl Acp {
         self.client.refuse(id, &why);
     }
 
-    /// The only notification that means something; others are ignored.
+    /// Those that mean nothing here are ignored.
     fn notified(&self, method: &str, params: &Params) {
-        let named = params.get("sessionId").and_then(Value::as_str);
-        if method == "session/cancel"
-            && let Some(seat) = named.and_then(|id| self.seats.get(id))
-        {
+        let seat = match method {
+            "session/cancel" => {
+                params.get("sessionId").and_then(Value::as_str).and_then(|id| self.seats.get(id))
+            }
+            // Only prompts take their time.
+            "$/cancel_request" => params
+                .get("requestId")
+                .and_then(|request| self.seats.values().find(|seat| seat.works_on(request))),
+            _ => None,
+        };
+        if let Some(seat) = seat {
             seat.cancel();
         }
     }
 
-    fn initialize(&mut self, id: &Value, _: &Params) -> Result<(), Refusal> {
-        self.client.result(id, |w| {
-            w.begin_object();
-            w.field_u64("protocolVersion", VERSION);
-            w.key("agentCapabilities");
-            w.begin_object();
-            w.field_bool("loadSession", true);
-            w.key("promptCapabilities");
-            w.begin_object();
-            w.field_bool("image", true);
-            w.field_bool("audio", false);
-            w.field_bool("embeddedContext", true);
-            w.end_object();
-            w.key("sessionCapabilities");
-            w.begin_object();
-            for name in ["list", "resume", "close"] {
-                w.name(name);
-                w.begin_object();
-                w.end_object();
-            }
-            w.end_object();
-            w.end_object();
-            w.key("agentInfo");
-            w.begin_object();
-            w.field_str("name", "tau");
-            w.field_str("title", "Tau");
-            w.field_str("version", help::VERSION);
-            w.end_object();
-            w.key("authMethods");
-            w.begin_array();
-            w.end_array();
-            w.end_object();
-        });
+    fn initialize(&mut self, id: &Value, params: &Params) -> Result<(), Refusal> {
+        self.client.learn(hello::shows(params));
+        self.client.result(id, hello::write);
         Ok(())
     }
 
@@ -211,16 +179,18 @@ impl Acp {
     }
 
     fn new_session(&mut self, id: &Value, params: &Params) -> Result<(), Refusal> {
-        let seat = self.open(params, None)?;
+        let cwd = folder(params, "cwd")?;
+        let (seat, notes) = self.open(cwd, params, Stored::New)?;
         let client = Arc::clone(&self.client);
         let session = self.seat_in(seat);
+        let options = session.options();
         client.result(id, |w| {
             w.begin_object();
             w.field_str("sessionId", &session.id);
-            state(session, w);
+            state(session, &options, w);
             w.end_object();
         });
-        session.announce_commands();
+        session.announce(&notes);
         Ok(())
     }
 
@@ -233,47 +203,39 @@ impl Acp {
     }
 
     fn reopen(&mut self, id: &Value, params: &Params, tell: bool) -> Result<(), Refusal> {
-        let name = text(params, "sessionId")?.to_owned();
-        if let Some(seat) = self.seats.remove(&name) {
+        let (name, cwd) = (text(params, "sessionId")?, folder(params, "cwd")?);
+        // What is open is stored before it is read.
+        if let Some(seat) = self.seats.remove(name) {
             seat.close();
         }
-        let seat = self.open(params, Some(&name))?;
+        let (seat, notes) = self.open(cwd, params, Stored::Id(name))?;
         let client = Arc::clone(&self.client);
         if tell {
             let place = seat.gate.place();
             seat.engine.with(|hub| history::tell(&client, place, hub.desk().session()));
         }
         let session = self.seat_in(seat);
+        let options = session.options();
         client.result(id, |w| {
             w.begin_object();
-            state(session, w);
+            state(session, &options, w);
             w.end_object();
         });
-        session.announce_commands();
+        session.announce(&notes);
         Ok(())
     }
 
-    /// Opens a session in the working directory that the client names.
-    fn open(&self, params: &Params, stored: Option<&str>) -> Result<Seat, Refusal> {
-        let cwd = text(params, "cwd")?;
-        if !Path::new(cwd).is_absolute() {
-            return Err(Refusal::params("the parameter \"cwd\" must be an absolute path"));
-        }
-        if !Path::new(cwd).is_dir() {
-            return Err(Refusal::params(format!("{cwd} is not a folder")));
-        }
-        if params.get("mcpServers").and_then(Value::as_array).is_some_and(|servers| !servers.is_empty()) {
-            note("MCP servers are not part of this version; the session goes on without them");
-        }
-        let mut warnings = Vec::new();
-        let which = stored.map_or(Stored::New, Stored::Id);
-        let ready = prepare_at(&self.args, cwd, which, &[], None, &mut warnings);
-        warnings.iter().for_each(|warning| note(warning));
-        let refused = |why: String| match stored {
-            Some(id) if why.starts_with("there is no session") => Refusal::no_session(id),
+    /// Opens a session in the working directory that the client names; with what people should know.
+    fn open(&self, cwd: &str, params: &Params, which: Stored<'_>) -> Result<(Seat, Vec<String>), Refusal> {
+        let mut notes = Vec::new();
+        let ready = prepare_at(&self.args, cwd, which, &[], None, &mut notes);
+        notes.extend(unused_servers(params));
+        let refused = |why: String| match which {
+            Stored::Id(id) if why.starts_with("there is no session") => Refusal::no_session(id),
             _ => Refusal::internal(why),
         };
-        Seat::open(ready.map_err(refused)?, &self.client).map_err(Refusal::internal)
+        let seat = Seat::open(ready.map_err(refused)?, &self.client).map_err(Refusal::internal)?;
+        Ok((seat, notes))
     }
 
     fn seat_in(&mut self, seat: Seat) -> &mut Seat {
@@ -283,45 +245,6 @@ impl Acp {
     fn seat(&mut self, params: &Params) -> Result<&mut Seat, Refusal> {
         let id = text(params, "sessionId")?;
         self.seats.get_mut(id).ok_or_else(|| Refusal::no_session(id))
-    }
-
-    fn list_sessions(&mut self, id: &Value, params: &Params) -> Result<(), Refusal> {
-        let place = Surroundings::gather().map_err(Refusal::internal)?;
-        let cwd = params.get("cwd").and_then(Value::as_str);
-        let place = Surroundings { cwd: cwd.map_or_else(|| place.cwd.clone(), str::to_owned), ..place };
-        let mut warnings = Vec::new();
-        let base = Base::read(place, &self.args, &mut warnings).map_err(Refusal::internal)?;
-        let setting = base.session_dir();
-        let at = Place { surroundings: &base.place, setting: setting.as_deref(), now: clock::wall() };
-        let folder = at.folder(&self.args).map_err(Refusal::internal)?;
-        let found = if cwd.is_some() { at.list(&folder) } else { at.list_all(&folder) };
-        let from = match params.get("cursor").and_then(Value::as_str) {
-            None => 0,
-            Some(cursor) => {
-                cursor.parse().map_err(|_| Refusal::params("the cursor is none of this agent"))?
-            }
-        };
-        let page = found.get(from..).unwrap_or_default();
-        self.client.result(id, |w| {
-            w.begin_object();
-            w.key("sessions");
-            w.begin_array();
-            for found in page.iter().take(PAGE).filter(|found| !found.info.cwd.is_empty()) {
-                listed(
-                    &found.info.id,
-                    &found.info.cwd,
-                    found.info.name.as_deref().or(found.info.first_message.as_deref()),
-                    found.info.modified,
-                    w,
-                );
-            }
-            w.end_array();
-            if page.len() > PAGE {
-                w.field_str("nextCursor", &(from + PAGE).to_string());
-            }
-            w.end_object();
-        });
-        Ok(())
     }
 
     fn close_session(&mut self, id: &Value, params: &Params) -> Result<(), Refusal> {
@@ -345,9 +268,12 @@ impl Acp {
     fn set_mode(&mut self, id: &Value, params: &Params) -> Result<(), Refusal> {
         let name = text(params, "modeId")?;
         let seat = self.seat(params)?;
-        let mode = PermissionMode::parse(name);
-        seat.gate.rules().set_mode(mode.ok_or_else(|| Refusal::params(format!("there is no mode {name}")))?);
-        self.client.result(id, empty);
+        seat.choose_mode(name)?;
+        let client = Arc::clone(&self.client);
+        let seat = self.seat(params)?;
+        client.result(id, empty);
+        // Clients that know options look there.
+        seat.tell_options();
         Ok(())
     }
 
@@ -356,12 +282,16 @@ impl Acp {
         let client = Arc::clone(&self.client);
         let seat = self.seat(params)?;
         seat.choose(option, value)?;
+        let options = seat.options();
         client.result(id, |w| {
             w.begin_object();
             w.key("configOptions");
-            seat.write_options(w);
+            w.raw(&options);
             w.end_object();
         });
+        if option == options::MODE {
+            seat.tell_mode();
+        }
         Ok(())
     }
 
@@ -379,20 +309,21 @@ impl Acp {
 }
 
 /// Writes the modes and options of a session.
-fn state(seat: &mut Seat, w: &mut Writer) {
+fn state(seat: &Seat, options: &str, w: &mut Writer) {
     w.key("modes");
     options::modes(seat.gate.rules().mode(), w);
     w.key("configOptions");
-    seat.write_options(w);
+    w.raw(options);
 }
 
-fn listed(id: &str, cwd: &str, title: Option<&str>, modified: Wall, w: &mut Writer) {
-    w.begin_object();
-    w.field_str("sessionId", id);
-    w.field_str("cwd", cwd);
-    w.field_opt_str("title", title);
-    w.field_str("updatedAt", &modified.to_iso());
-    w.end_object();
+/// That MCP servers of the client are left out, if it has any.
+fn unused_servers(params: &Params) -> Option<String> {
+    let servers = params.get("mcpServers")?.as_array()?;
+    let names: Vec<&str> = servers.iter().filter_map(|server| server.get("name")?.as_str()).collect();
+    let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+    (!servers.is_empty()).then(|| {
+        format!("MCP servers of the editor{names} are not used: tau does not speak MCP. The session goes on without their tools.")
+    })
 }
 
 fn empty(w: &mut Writer) {

@@ -10,6 +10,8 @@ use super::message::Refusal;
 use super::seat::Seat;
 use crate::mode::pipe::seat::{available, change_model, change_thinking, model, thinking};
 
+/// The option that is also told as the modes of a session, for clients that do not know options.
+pub(super) const MODE: &str = "mode";
 const MODEL: &str = "model";
 const THINKING: &str = "thinking";
 
@@ -42,27 +44,35 @@ fn id_of(model: &Model) -> String {
 }
 
 impl Seat {
-    /// Writes what can be chosen besides the mode.
-    pub(super) fn write_options(&mut self, w: &mut Writer) {
+    /// What can be chosen, as JSON.
+    pub(super) fn options(&mut self) -> String {
+        let mut writer = Writer::new();
+        let w = &mut writer;
         let models = available(&mut self.workshop.access);
         let (current, level) = (model(&self.engine), thinking(&self.engine));
         w.begin_array();
+        begin(MODE, "Mode", "mode", self.gate.rules().mode().name(), w);
+        for (mode, name, description) in MODES {
+            value(mode.name(), name, Some(description), w);
+        }
+        end(w);
         if !models.is_empty() && !current.is_placeholder() {
             begin(MODEL, "Model", "model", &id_of(&current), w);
             // One that was named on the command line may be none of the others.
             let is_current = |model: &Model| model.provider == current.provider && model.id == current.id;
             let extra = (!models.iter().any(is_current)).then_some(&*current);
             for model in extra.into_iter().chain(&models) {
-                value(&id_of(model), if model.name.is_empty() { &model.id } else { &model.name }, w);
+                value(&id_of(model), if model.name.is_empty() { &model.id } else { &model.name }, None, w);
             }
             end(w);
         }
         if current.reasoning {
             begin(THINKING, "Thinking", "thought_level", level.name(), w);
-            current.levels().for_each(|level| value(level.name(), level.name(), w));
+            current.levels().for_each(|level| value(level.name(), level.name(), None, w));
             end(w);
         }
         w.end_array();
+        writer.into_string()
     }
 
     /// Follows a choice.
@@ -71,6 +81,7 @@ impl Seat {
     /// When there is no such option or value.
     pub(super) fn choose(&mut self, option: &str, value: &str) -> Result<(), Refusal> {
         match option {
+            MODE => self.choose_mode(value),
             MODEL => {
                 let unknown = || Refusal::params(format!("there is no model {value} that can be used"));
                 let found = available(&mut self.workshop.access).into_iter().find(|m| id_of(m) == value);
@@ -90,6 +101,36 @@ impl Seat {
     }
 }
 
+impl Seat {
+    /// Follows the choice of a mode.
+    ///
+    /// # Errors
+    /// When there is no such mode.
+    pub(super) fn choose_mode(&self, name: &str) -> Result<(), Refusal> {
+        let mode = PermissionMode::parse(name);
+        let mode = mode.ok_or_else(|| Refusal::params(format!("there is no mode {name}")))?;
+        self.gate.rules().set_mode(mode);
+        Ok(())
+    }
+
+    /// Tells the client of a mode that it chose as an option.
+    pub(super) fn tell_mode(&self) {
+        let mode = self.gate.rules().mode().name();
+        self.client.update(&self.id, "current_mode_update", |w| w.field_str("currentModeId", mode));
+        self.client.flush();
+    }
+
+    /// Tells the client of all options.
+    pub(super) fn tell_options(&mut self) {
+        let options = self.options();
+        self.client.update(&self.id, "config_option_update", |w| {
+            w.key("configOptions");
+            w.raw(&options);
+        });
+        self.client.flush();
+    }
+}
+
 fn begin(id: &str, name: &str, category: &str, current: &str, w: &mut Writer) {
     w.begin_object();
     w.field_str("id", id);
@@ -101,10 +142,11 @@ fn begin(id: &str, name: &str, category: &str, current: &str, w: &mut Writer) {
     w.begin_array();
 }
 
-fn value(value: &str, name: &str, w: &mut Writer) {
+fn value(value: &str, name: &str, description: Option<&str>, w: &mut Writer) {
     w.begin_object();
     w.field_str("value", value);
     w.field_str("name", name);
+    w.field_opt_str("description", description);
     w.end_object();
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tau_core::agent::{HookCall, HookReply};
-use tau_core::json::{Value, Writer};
+use tau_core::json::Writer;
 use tau_io_std::sys::CancelToken;
 
 use super::calls::{self, CallView};
@@ -13,10 +13,11 @@ use crate::permission::{Answer, Rules, verdict};
 use crate::surroundings::Surroundings;
 
 /// What a person can answer: id, what it says, its kind in the protocol.
-const OPTIONS: [(&str, &str, &str); 3] = [
-    ("allow", "Allow", "allow_once"),
-    ("always", "Allow for this session", "allow_always"),
-    ("reject", "Reject", "reject_once"),
+const OPTIONS: [(&str, &str, &str, Answer); 4] = [
+    ("allow", "Allow", "allow_once", Answer::Once),
+    ("always", "Allow for this session", "allow_always", Answer::Always),
+    ("reject", "Reject", "reject_once", Answer::Reject),
+    ("never", "Reject for this session", "reject_always", Answer::Never),
 ];
 
 /// The rules of one session, and what the calls of the moment began with.
@@ -68,6 +69,7 @@ impl Gate {
     }
 
     fn ask(&self, id: &str, view: CallView<'_>, cancel: &CancelToken) -> Option<Answer> {
+        let planned = view.planned();
         let params = |w: &mut Writer| {
             w.field_str("sessionId", &self.session);
             w.key("toolCall");
@@ -77,12 +79,12 @@ impl Gate {
             view.announce(w);
             w.key("content");
             w.begin_array();
-            calls::differences(&view.planned(), w);
+            calls::differences(&planned, w);
             w.end_array();
             w.end_object();
             w.key("options");
             w.begin_array();
-            for (id, name, kind) in OPTIONS {
+            for (id, name, kind, _) in OPTIONS {
                 w.begin_object();
                 w.field_str("optionId", id);
                 w.field_str("name", name);
@@ -92,11 +94,10 @@ impl Gate {
             w.end_array();
         };
         let answer = self.client.ask("session/request_permission", params, cancel)?;
-        match answer.get("outcome").and_then(|outcome| outcome.get("optionId")).and_then(Value::as_str)? {
-            "allow" => Some(Answer::Once),
-            "always" => Some(Answer::Always),
-            _ => Some(Answer::Reject),
-        }
+        let said = |name| answer.get("outcome")?.get(name)?.as_str();
+        // Everything else is a question that nobody answered.
+        let chosen = said("optionId").filter(|_| said("outcome") == Some("selected"))?;
+        OPTIONS.iter().find(|(id, ..)| *id == chosen).map(|(.., answer)| *answer)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Option<String>>> {

@@ -30,7 +30,7 @@ pub(super) struct Seat {
     pub(super) workshop: Workshop,
     pub(super) gate: Arc<Gate>,
     resources: Resources,
-    client: Arc<Client>,
+    pub(super) client: Arc<Client>,
     turn: Arc<Turn>,
     clock: Timekeeper,
 }
@@ -67,6 +67,8 @@ impl Seat {
             turn: Arc::clone(&turn),
             gate: Arc::clone(&gate),
             running: HashMap::new(),
+            compactions: 0,
+            compacting: false,
         };
         let clock = Clock::start();
         // Each session has a record of its own, a session that is opened again another one.
@@ -86,6 +88,9 @@ impl Seat {
     /// # Errors
     /// Why it is not followed.
     pub(super) fn prompt(&mut self, request: &Value, content: Content) -> Result<(), Refusal> {
+        if content.is_empty() {
+            return Err(Refusal::params("the prompt is empty"));
+        }
         let Content { text, mut images } = content;
         let command = run::compaction(&text);
         if command.is_none()
@@ -119,8 +124,19 @@ impl Seat {
         }
     }
 
-    /// Announces the commands that a prompt can begin with.
-    pub(super) fn announce_commands(&self) {
+    /// Whether this request is the prompt of the moment.
+    pub(super) fn works_on(&self, request: &Value) -> bool {
+        self.turn.is_of(request)
+    }
+
+    /// Announces the commands that a prompt can begin with, and tells what people should know.
+    pub(super) fn announce(&self, notes: &[String]) {
+        self.announce_commands();
+        notes.iter().for_each(|text| self.client.remark(&self.id, "warning", text));
+        self.client.flush();
+    }
+
+    fn announce_commands(&self) {
         let builtin =
             [("compact", "Summarises the conversation so far", Some("what the summary is to look at"))];
         let templates = self.resources.templates.iter();
@@ -136,7 +152,6 @@ impl Seat {
             }
             w.end_array();
         });
-        self.client.flush();
     }
 
     /// No more deadlines: someone else waits for the end of what goes on.

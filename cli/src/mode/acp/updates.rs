@@ -1,10 +1,12 @@
 //! Events of a run as updates of its session, and the answer to the prompt that began it.
 
 use std::collections::HashMap;
+use std::mem::take;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::backend::{EventSink, SinkFlow};
 use tau_core::event::{Event, MessageUpdate};
+use tau_core::harness::Compacted;
 use tau_core::hub::Hub;
 use tau_core::json::{Value, Writer};
 use tau_core::message::{AssistantMessage, StopReason};
@@ -13,8 +15,6 @@ use super::calls::{self, CallView};
 use super::client::Client;
 use super::message::Refusal;
 use super::permission::Gate;
-use crate::out::note;
-use crate::visible::harmless;
 
 /// What a model says that will not go on, whatever protocol it speaks.
 const REFUSALS: [&str; 4] = ["refusal", "content_filter", "SAFETY", "PROHIBITED_CONTENT"];
@@ -52,6 +52,11 @@ impl Turn {
         true
     }
 
+    /// Whether this request is the one to answer.
+    pub(super) fn is_of(&self, request: &Value) -> bool {
+        self.lock().request.as_ref() == Some(request)
+    }
+
     /// It did not begin after all.
     pub(super) fn forget(&self) {
         *self.lock() = TurnState::default();
@@ -67,7 +72,7 @@ impl Turn {
 
     /// Answers the request, if one waits.
     fn end(&self, client: &Client, ending: Option<Ending>) {
-        let state = std::mem::take(&mut *self.lock());
+        let state = take(&mut *self.lock());
         let Some(request) = state.request else { return };
         match ending.or(state.ending) {
             Some(Ending::Failed(why)) => client.refuse(&request, &Refusal::internal(why)),
@@ -92,6 +97,10 @@ pub(super) struct Updates {
     pub(super) gate: Arc<Gate>,
     /// Arguments of the calls that did not end yet.
     pub(super) running: HashMap<String, Arc<Value>>,
+    /// Compactions that began.
+    pub(super) compactions: u32,
+    /// One goes on.
+    pub(super) compacting: bool,
 }
 
 impl Updates {
@@ -103,6 +112,17 @@ impl Updates {
     fn chunk(&self, kind: &str, text: &str) {
         if !text.is_empty() {
             self.tell(kind, |w| text_content(text, w));
+        }
+    }
+
+    /// What became of a compaction, for clients that show it.
+    fn compaction(&self, status: &str, error: Option<&str>) {
+        if self.client.shows().compactions {
+            self.tell("compaction_update", |w| {
+                w.field_str("compactionId", &format!("compaction-{}", self.compactions));
+                w.field_str("status", status);
+                w.field_opt_str("error", error);
+            });
         }
     }
 
@@ -128,9 +148,9 @@ impl EventSink<Hub> for Updates {
                     CallView { name, args, place }.announce(w);
                 });
             }
-            Event::ToolUpdate { call_id, partial, .. } => self.tell("tool_call_update", |w| {
+            Event::ToolUpdate { call_id, name, partial, .. } => self.tell("tool_call_update", |w| {
                 w.field_str("toolCallId", call_id);
-                calls::partial(partial, w);
+                calls::partial(name, partial, w);
             }),
             Event::ToolEnd { call_id, name, result, .. } => {
                 let before = self.gate.take_before(call_id);
@@ -139,7 +159,7 @@ impl EventSink<Hub> for Updates {
                 let made = if result.is_error { Vec::new() } else { view.made(before) };
                 self.tell("tool_call_update", |w| {
                     w.field_str("toolCallId", call_id);
-                    calls::ended(result.is_error, &result.content, &made, result.details.as_ref(), w);
+                    calls::ended(name, result.is_error, &result.content, &made, result.details.as_ref(), w);
                 });
             }
             Event::TurnEnd { message, .. } => {
@@ -159,13 +179,25 @@ impl EventSink<Hub> for Updates {
             Event::AgentSettled { aborted } if !self.turn.is_compaction() => {
                 self.turn.end(&self.client, aborted.then_some(Ending::Stop("cancelled")));
             }
-            Event::CompactionEnd { aborted, error, .. } if self.turn.is_compaction() => {
-                let ending = match error {
-                    _ if *aborted => Ending::Stop("cancelled"),
-                    Some(why) => Ending::Failed(why.clone()),
-                    None => Ending::Stop("end_turn"),
+            Event::CompactionStart(_) => {
+                (self.compactions, self.compacting) = (self.compactions + 1, true);
+                self.compaction("in_progress", None);
+            }
+            Event::CompactionEnd { aborted, error, result, .. } => {
+                let (status, ending) = match error {
+                    _ if *aborted => ("cancelled", Ending::Stop("cancelled")),
+                    Some(why) => ("failed", Ending::Failed(why.clone())),
+                    None => ("completed", Ending::Stop("end_turn")),
                 };
-                self.turn.end(&self.client, Some(ending));
+                if take(&mut self.compacting) {
+                    self.compaction(status, error.as_deref());
+                }
+                if self.turn.is_compaction() {
+                    if let Some(done) = result {
+                        self.chunk("agent_message_chunk", &compacted(done));
+                    }
+                    self.turn.end(&self.client, Some(ending));
+                }
             }
             Event::SessionName(name) => self.tell("session_info_update", |w| {
                 w.key("title");
@@ -174,7 +206,7 @@ impl EventSink<Hub> for Updates {
                     None => w.null(),
                 }
             }),
-            Event::Error(fault) => note(&harmless(&fault.message)),
+            Event::Error(fault) => self.client.remark(&self.session, "error", &fault.message),
             _ => {}
         }
         SinkFlow::Go
@@ -194,6 +226,12 @@ pub(super) fn text_content(text: &str, w: &mut Writer) {
     w.field_str("type", "text");
     w.field_str("text", text);
     w.end_object();
+}
+
+/// What a compaction did, in words.
+fn compacted(done: &Compacted) -> String {
+    let Compacted { tokens_before, tokens_after, .. } = done;
+    format!("The conversation so far was summarised: {tokens_before} tokens became about {tokens_after}.")
 }
 
 fn ending_of(reply: &AssistantMessage) -> Ending {

@@ -1,11 +1,9 @@
 //! `tau sessions delete`: removes files after a question. Nothing else is touched.
 
-use std::fs;
 use std::io::IsTerminal;
 
 use super::{Done, Task};
 use crate::out::note;
-use crate::sessions::Folder;
 use crate::sessions::find::header;
 use crate::sessions::list::single;
 use crate::sessions::rows::{ago, title};
@@ -37,10 +35,7 @@ impl Task<'_> {
         let mut text = String::new();
         for path in &paths {
             let id = header(path).map(|header| header.id).unwrap_or_default();
-            fs::remove_file(path).map_err(|e| {
-                format!("{text}{}", tau_io_std::sys::fault::of(&e, format!("{path} was not deleted")))
-            })?;
-            self.forget(path);
+            self.place.remove(path).map_err(|why| format!("{text}{why}"))?;
             text.push_str(&format!("deleted {}\n", one_line(if id.is_empty() { path } else { &id })));
         }
         Ok(Done::with(text))
@@ -54,12 +49,6 @@ impl Task<'_> {
                 format!("{}: {messages} messages, {when}, {}", title(&found), one_line(path))
             }
             None => one_line(path),
-        }
-    }
-
-    fn forget(&self, path: &str) {
-        if let Some((folder, file)) = path.rsplit_once('/') {
-            Folder { path: folder.to_owned() }.forget(&self.place.cache(), &[file]);
         }
     }
 }
