@@ -5,11 +5,15 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::mem;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::panic;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 
-use tau_core::hub::{Boot, Hub};
+use tau_core::hub::{Boot, Hub, Output};
+use tau_core::input::{Command, Input};
 use tau_core::now::Now;
-use tau_core::record::{KeepBody, Log, Places};
+use tau_core::record::{KeepBody, Log, Places, Recorder};
+use tau_core::tools::ToolEnv;
 
 use crate::args::help::VERSION;
 use crate::out::note;
@@ -50,10 +54,69 @@ pub fn hub(boot: Boot, now: Now, file: Option<&str>, bodies: Option<&str>) -> Re
         read: Box::new(read),
         apart: bodies.map(keeper).transpose()?,
     };
-    let log = Log::begin(VERSION, now, &boot, places);
+    let log = Arc::new(Mutex::new(Log::begin(VERSION, now, &boot, places)));
+    survive_panics(&log);
     let mut hub = Hub::new(boot, now);
-    hub.record(Box::new(log));
+    hub.record(Box::new(Shared(log)));
     Ok(hub)
+}
+
+/// Logs of this process: after a panic each tells what led to it.
+static LOGS: Mutex<Vec<Weak<Mutex<Log>>>> = Mutex::new(Vec::new());
+
+fn survive_panics(log: &Arc<Mutex<Log>>) {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            before(info);
+            // The thread that panics may hold a lock.
+            let Ok(logs) = LOGS.try_lock() else { return };
+            for log in logs.iter().filter_map(Weak::upgrade) {
+                if let Ok(mut log) = log.try_lock() {
+                    log.flush();
+                }
+            }
+        }));
+    });
+    let mut logs = LOGS.lock().unwrap_or_else(PoisonError::into_inner);
+    logs.retain(|log| log.strong_count() > 0);
+    logs.push(Arc::downgrade(log));
+}
+
+/// The log of a machine, which a panic can get at, too.
+struct Shared(Arc<Mutex<Log>>);
+
+impl Shared {
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recorder for Shared {
+    fn renewed(&mut self, now: Now, boot: &Boot) {
+        self.log().renewed(now, boot);
+    }
+
+    fn input(&mut self, now: Now, input: &Input) {
+        self.log().input(now, input);
+    }
+
+    fn command(&mut self, now: Now, command: &Command) {
+        self.log().command(now, command);
+    }
+
+    fn env(&mut self, env: &ToolEnv) {
+        self.log().env(env);
+    }
+
+    fn output(&mut self, output: &Output) {
+        self.log().output(output);
+    }
+
+    fn drained(&mut self) {
+        self.log().drained();
+    }
 }
 
 /// Keeps bodies in a folder, one file each. One that cannot be kept goes into the record itself.
@@ -126,5 +189,31 @@ impl Pages {
             note(&format!("--record: {} cannot be written any more: {e}", self.path));
             self.file = None;
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
+mod tests {
+    use tau_core::now::{Mono, Wall};
+    use tau_tests::drive::{boot, session};
+    use tau_tests::program::Sandbox;
+
+    use super::*;
+
+    /// The input that a program panics of is in its record.
+    #[test]
+    fn a_panic_loses_nothing() {
+        let place = Sandbox::new("");
+        let file = place.work().join("run.tau").display().to_string();
+        let now = Now { mono: Mono(1), wall: Wall(1_788_315_987_887) };
+        let boot = boot("openai-completions", Vec::new(), session(now));
+        let mut hub = hub(boot, now, Some(&file), None).unwrap();
+        let input = Input::Command(Command::Prompt { text: "the last words".into(), images: Vec::new() });
+        hub.handle(now, input);
+        let said = || fs::read_to_string(&file).unwrap().contains("the last words");
+        assert!(!said(), "nothing is kept back: this test shows nothing");
+        let _ = panic::catch_unwind(|| panic!("for the test"));
+        assert!(said());
     }
 }

@@ -44,6 +44,34 @@ pub fn model(api: &str) -> Model {
     }
 }
 
+/// A session without a file.
+#[must_use]
+pub fn session(now: Now) -> Session {
+    Session::new(Header::new("driven".into(), now.wall, "/w".into(), None), None)
+}
+
+/// What a machine is made of that has a session and tools, and nothing else.
+#[must_use]
+pub fn boot(api: &str, tools: Vec<Tool>, session: Session) -> Boot {
+    Boot {
+        seed: [7; 32],
+        desk: DeskBoot {
+            session,
+            model: Arc::new(model(api)),
+            thinking: ThinkingLevel::Off,
+            tools: tools.into_iter().map(Arc::new).collect(),
+            prompt: vec![("base".into(), "You are a test.".into())],
+            config: AgentConfig::default(),
+            steering_mode: QueueMode::OneAtATime,
+            settings: Arc::default(),
+            follow_up_mode: QueueMode::OneAtATime,
+        },
+        env: Arc::new(ToolEnv { cwd: "/w".into(), ..ToolEnv::default() }),
+        options: RequestOptions::default(),
+        block_images: false,
+    }
+}
+
 impl Driven {
     /// Prompts a fresh in-memory agent, with a history before it, up to the open request and its head.
     ///
@@ -63,28 +91,12 @@ impl Driven {
     #[must_use]
     pub fn asked(api: &str, tools: Vec<Tool>, history: Vec<Message>) -> Self {
         let now = Now { mono: Mono(1), wall: Wall(1_788_315_987_887) };
-        let mut session = Session::new(Header::new("driven".into(), now.wall, "/w".into(), None), None);
+        let mut session = session(now);
         let mut rng = tau_core::entropy::Entropy::new([1; 32]);
         for message in history {
             session.append(EntryBody::message(message), now.wall, &mut rng).unwrap();
         }
-        let boot = Boot {
-            seed: [7; 32],
-            desk: DeskBoot {
-                session,
-                model: Arc::new(model(api)),
-                thinking: ThinkingLevel::Off,
-                tools: tools.into_iter().map(Arc::new).collect(),
-                prompt: vec![("base".into(), "You are a test.".into())],
-                config: AgentConfig::default(),
-                steering_mode: QueueMode::OneAtATime,
-                settings: Arc::default(),
-                follow_up_mode: QueueMode::OneAtATime,
-            },
-            env: Arc::new(ToolEnv { cwd: "/w".into(), ..ToolEnv::default() }),
-            options: RequestOptions::default(),
-            block_images: false,
-        };
+        let boot = boot(api, tools, session);
         let hub = Hub::new(boot, now);
         let request = HttpRequest {
             method: "",

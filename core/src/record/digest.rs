@@ -3,10 +3,13 @@
 //! A digest covers everything that must be the same in a second run: events as they are shown, effects with their
 //! bytes. Header values of requests are left out, they hold secrets and what follows from them.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::hash::Hash;
 use crate::event::{Event, MessageUpdate};
 use crate::hub::Output;
 use crate::json::Writer;
@@ -31,6 +34,17 @@ pub struct Group {
     digest: Digest,
 }
 
+impl Group {
+    /// A group with one more in it.
+    #[must_use]
+    pub(super) const fn with(group: Option<Self>, digest: Digest) -> Self {
+        let Some(Self { count, digest: before }) = group else { return Self { count: 1, digest } };
+        let mut hash = Hash::new(before.0);
+        hash.number(digest.0);
+        Self { count: count + 1, digest: Digest(hash.finish()) }
+    }
+}
+
 impl core::fmt::Display for Group {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.count {
@@ -49,19 +63,19 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Adds an output. `scratch` is a buffer to write in.
-    pub fn add(&mut self, output: &Output, scratch: &mut String) {
-        let digest = digest(output, scratch);
-        let piece = is_piece(output);
-        match self.list.last_mut().filter(|_| piece && self.open) {
-            Some(group) => {
-                let mut hash = Hash(group.digest.0);
-                hash.number(digest.0);
-                *group = Group { count: group.count + 1, digest: hash.finish() };
-            }
-            None => self.list.push(Group { count: 1, digest }),
+    /// Adds an output.
+    pub fn add(&mut self, digest: Digest, is_piece: bool) {
+        match self.list.last_mut().filter(|_| is_piece && self.open) {
+            Some(group) => *group = Group::with(Some(*group), digest),
+            None => self.list.push(Group::with(None, digest)),
         }
-        self.open = piece;
+        self.open = is_piece;
+    }
+
+    /// Nothing followed.
+    pub fn clear(&mut self) {
+        self.list.clear();
+        self.open = false;
     }
 
     /// All of them.
@@ -83,133 +97,124 @@ pub const fn is_piece(output: &Output) -> bool {
     matches!(output, Output::Event(Event::MessageUpdate { .. }))
 }
 
-/// A hash for telling differences, not for keeping secrets. Long bytes go through four lanes side by side: one alone would
-/// wait for each of its multiplications.
-struct Hash(u64);
+/// Makes digests.
+#[derive(Debug, Default)]
+pub struct Digests {
+    /// A buffer to write in.
+    scratch: String,
+    /// Digests of whole messages of the run: its later events hold the same ones again. A message that is kept here keeps its
+    /// address.
+    known: BTreeMap<usize, (Arc<Message>, u64)>,
+}
 
-impl Hash {
-    const K: u64 = 0x517c_c1b7_2722_0a95;
-
-    const fn number(&mut self, value: u64) {
-        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(Self::K);
+impl Digests {
+    /// The digest of an output.
+    #[must_use]
+    pub fn of(&mut self, output: &Output) -> Digest {
+        let mut hash = Hash::new(0x7461_7500);
+        match output {
+            Output::Cancel { op } => {
+                hash.number(1);
+                hash.number(op.0);
+            }
+            Output::Start { op, what } => {
+                hash.number(2);
+                hash.number(op.0);
+                of_op(what, &mut hash);
+            }
+            // By far the most.
+            Output::Event(Event::MessageUpdate { usage, update }) => {
+                of_update(usage.total_tokens, update, &mut hash);
+            }
+            Output::Event(event) => {
+                hash.number(3);
+                self.of_event(event, &mut hash);
+            }
+        }
+        Digest(hash.finish())
     }
 
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.number(bytes.len() as u64);
-        let mut blocks = bytes.chunks_exact(32);
-        if bytes.len() >= 32 {
-            let mut lanes = [(); 4].map(|()| Self(self.0));
-            for block in &mut blocks {
-                for (lane, part) in lanes.iter_mut().zip(block.chunks_exact(8)) {
-                    lane.number(part.try_into().map_or(0, u64::from_le_bytes));
+    fn of_event(&mut self, event: &Event, hash: &mut Hash) {
+        hash.text(event.type_name());
+        match event {
+            Event::Error(fault) => {
+                hash.text(fault.code);
+                hash.text(&fault.message);
+            }
+            Event::ShellOutput { id, delta } => {
+                hash.number(*id);
+                hash.text(delta);
+            }
+            Event::ShellEnd { id, outcome } => {
+                hash.number(*id);
+                match outcome {
+                    Ok(message) => self.written(hash, |w| message.write(w)),
+                    Err(fault) => hash.text(&fault.message),
                 }
             }
-            lanes.iter().for_each(|lane| self.number(lane.0));
-        }
-        let mut parts = blocks.remainder().chunks_exact(8);
-        for part in &mut parts {
-            self.number(part.try_into().map_or(0, u64::from_le_bytes));
-        }
-        let mut last = [0; 8];
-        for (slot, byte) in last.iter_mut().zip(parts.remainder()) {
-            *slot = *byte;
-        }
-        self.number(u64::from_le_bytes(last));
-    }
-
-    fn text(&mut self, text: &str) {
-        self.bytes(text.as_bytes());
-    }
-
-    /// The upper half mixed into the lower one.
-    const fn finish(self) -> Digest {
-        Digest(self.0 ^ (self.0 >> 29))
-    }
-}
-
-/// The digest of an output. `scratch` is a buffer to write in.
-#[must_use]
-pub fn digest(output: &Output, scratch: &mut String) -> Digest {
-    let mut hash = Hash(0x7461_7500);
-    match output {
-        Output::Cancel { op } => {
-            hash.number(1);
-            hash.number(op.0);
-        }
-        Output::Start { op, what } => {
-            hash.number(2);
-            hash.number(op.0);
-            of_op(what, &mut hash);
-        }
-        Output::Event(event) => {
-            hash.number(3);
-            of_event(event, &mut hash, scratch);
-        }
-    }
-    hash.finish()
-}
-
-fn of_event(event: &Event, hash: &mut Hash, scratch: &mut String) {
-    hash.text(event.type_name());
-    match event {
-        Event::MessageUpdate { usage, update } => {
-            hash.number(usage.total_tokens);
-            of_update(update, hash);
-        }
-        Event::Error(fault) => {
-            hash.text(fault.code);
-            hash.text(&fault.message);
-        }
-        Event::ShellOutput { id, delta } => {
-            hash.number(*id);
-            hash.text(delta);
-        }
-        Event::ShellEnd { id, outcome } => {
-            hash.number(*id);
-            match outcome {
-                Ok(message) => written(scratch, hash, |w| message.write(w)),
-                Err(fault) => hash.text(&fault.message),
+            // It may grow further.
+            Event::MessageStart(message) => hash.number(self.of_message(message)),
+            Event::MessageEnd(message) => self.known_message(message, hash),
+            Event::TurnEnd { message, results } => {
+                self.known_message(message, hash);
+                results.iter().for_each(|result| self.known_message(result, hash));
             }
-        }
-        Event::MessageStart(message) | Event::MessageEnd(message) => of_message(message, hash, scratch),
-        Event::TurnEnd { message, results } => {
-            of_message(message, hash, scratch);
-            results.iter().for_each(|result| of_message(result, hash, scratch));
-        }
-        Event::AgentEnd { messages, will_retry } => {
-            messages.iter().for_each(|message| of_message(message, hash, scratch));
-            hash.number(u64::from(*will_retry));
-        }
-        _ => written(scratch, hash, |w| {
-            event.write(w);
-        }),
-    }
-}
-
-/// Everything of a message; what may be large is not written out for that.
-fn of_message(message: &Message, hash: &mut Hash, scratch: &mut String) {
-    hash.text(message.role());
-    hash.number(message.timestamp().unsigned_abs());
-    match message {
-        Message::User(UserMessage { content, .. }) => match content {
-            Content::Text(text) => hash.text(text),
-            Content::Blocks(blocks) => of_blocks(blocks, hash),
-        },
-        Message::ToolResult(result) => {
-            hash.text(&result.tool_call_id);
-            hash.text(&result.tool_name);
-            of_blocks(&result.content, hash);
-            hash.number(u64::from(result.is_error));
-            hash.number(result.duration_ms.unwrap_or_default());
-            for facts in [&result.details, &result.structured_content].into_iter().flatten() {
-                hash.text(&facts.to_string());
+            Event::AgentEnd { messages, will_retry } => {
+                messages.iter().for_each(|message| self.known_message(message, hash));
+                self.known.clear();
+                hash.number(u64::from(*will_retry));
             }
+            _ => self.written(hash, |w| {
+                event.write(w);
+            }),
         }
-        Message::Assistant(reply) => {
-            of_blocks(&reply.content, hash);
-            written(scratch, hash, |w| reply.without_content().write(w));
+    }
+
+    fn known_message(&mut self, message: &Arc<Message>, hash: &mut Hash) {
+        let address = Arc::as_ptr(message).addr();
+        let known = self.known.get(&address).map(|(_, digest)| *digest);
+        let digest = known.unwrap_or_else(|| {
+            let digest = self.of_message(message);
+            self.known.insert(address, (Arc::clone(message), digest));
+            digest
+        });
+        hash.number(digest);
+    }
+
+    /// Everything of a message; what may be large is not written out for that.
+    fn of_message(&mut self, message: &Message) -> u64 {
+        let mut hash = Hash::new(message.timestamp().unsigned_abs());
+        hash.text(message.role());
+        match message {
+            Message::User(UserMessage { content, .. }) => match content {
+                Content::Text(text) => hash.text(text),
+                Content::Blocks(blocks) => of_blocks(blocks, &mut hash),
+            },
+            Message::ToolResult(result) => {
+                hash.text(&result.tool_call_id);
+                hash.text(&result.tool_name);
+                of_blocks(&result.content, &mut hash);
+                hash.number(u64::from(result.is_error));
+                hash.number(result.duration_ms.unwrap_or_default());
+                for facts in [&result.details, &result.structured_content].into_iter().flatten() {
+                    hash.text(&facts.to_string());
+                }
+            }
+            Message::Assistant(reply) => {
+                of_blocks(&reply.content, &mut hash);
+                self.written(&mut hash, |w| reply.without_content().write(w));
+            }
+            _ => self.written(&mut hash, |w| message.write(w)),
         }
-        _ => written(scratch, hash, |w| message.write(w)),
+        hash.finish()
+    }
+
+    fn written(&mut self, hash: &mut Hash, write: impl FnOnce(&mut Writer)) {
+        self.scratch.clear();
+        let mut w = Writer::append_to(core::mem::take(&mut self.scratch));
+        write(&mut w);
+        self.scratch = w.into_string();
+        hash.text(&self.scratch);
     }
 }
 
@@ -239,36 +244,27 @@ fn of_blocks(blocks: &[Block], hash: &mut Hash) {
     }
 }
 
-fn written(scratch: &mut String, hash: &mut Hash, write: impl FnOnce(&mut Writer)) {
-    scratch.clear();
-    let mut w = Writer::append_to(core::mem::take(scratch));
-    write(&mut w);
-    *scratch = w.into_string();
-    hash.text(scratch);
-}
-
-fn of_update(update: &MessageUpdate, hash: &mut Hash) {
+fn of_update(tokens: u64, update: &MessageUpdate, hash: &mut Hash) {
     let mut part = |kind: u64, index: usize, text: &str| {
-        hash.number(kind);
-        hash.number(index as u64);
+        hash.pair((index as u64) << 8 | kind, tokens);
         hash.text(text);
     };
     match update {
-        MessageUpdate::TextStart { index } => part(0, *index, ""),
-        MessageUpdate::TextDelta { index, delta } => part(1, *index, delta),
-        MessageUpdate::TextEnd { index, content } => part(2, *index, content),
-        MessageUpdate::ThinkingStart { index } => part(3, *index, ""),
-        MessageUpdate::ThinkingDelta { index, delta } => part(4, *index, delta),
-        MessageUpdate::ThinkingEnd { index, content } => part(5, *index, content),
+        MessageUpdate::TextStart { index } => part(4, *index, ""),
+        MessageUpdate::TextDelta { index, delta } => part(5, *index, delta),
+        MessageUpdate::TextEnd { index, content } => part(6, *index, content),
+        MessageUpdate::ThinkingStart { index } => part(7, *index, ""),
+        MessageUpdate::ThinkingDelta { index, delta } => part(8, *index, delta),
+        MessageUpdate::ThinkingEnd { index, content } => part(9, *index, content),
         MessageUpdate::ToolCallStart { index, id, name } => {
-            part(6, *index, id);
-            part(6, *index, name);
+            part(10, *index, id);
+            part(10, *index, name);
         }
-        MessageUpdate::ToolCallDelta { index, delta } => part(7, *index, delta),
+        MessageUpdate::ToolCallDelta { index, delta } => part(11, *index, delta),
         MessageUpdate::ToolCallEnd { index, call } => {
-            part(8, *index, &call.id);
-            part(8, *index, &call.name);
-            part(8, *index, &call.arguments.to_string());
+            part(12, *index, &call.id);
+            part(12, *index, &call.name);
+            part(12, *index, &call.arguments.to_string());
         }
     }
 }

@@ -6,20 +6,27 @@ use alloc::vec::Vec;
 use core::mem;
 
 use super::boot::{SessionSource, write_boot, write_env};
-use super::digest::{Groups, is_piece};
+use super::digest::{Digest, Digests, Group, Groups, is_piece};
 use super::{Recorder, command, reply};
 use crate::auth::sha256::{hex, sha256};
+use crate::event::{Event, MessageUpdate};
 use crate::hub::{Boot, Output};
 use crate::ids::OpId;
 use crate::input::{Command, Input, Reply};
 use crate::json::Writer;
-use crate::now::Now;
+use crate::now::{Mono, Now};
 use crate::op::{Outcome, Stream};
 use crate::text::redact::Secrets;
 use crate::tools::ToolEnv;
 
 /// Version of the format.
 pub const FORMAT: u64 = 1;
+
+/// A chunk of this many bytes is a record of its own.
+const WRITTEN_BY_ITSELF: usize = 16 * 1024;
+
+/// Chunks of this span of time may become one record, ms.
+const HELD_MS: u64 = 1000;
 
 /// Gives the bytes of a session file that a machine begins with; `None` when they cannot be read.
 pub type ReadFile = Box<dyn FnMut(&str) -> Option<Vec<u8>> + Send>;
@@ -43,6 +50,8 @@ pub struct Places {
 /// Writes a log.
 pub struct Log {
     places: Places,
+    /// Chunks that are not written yet, the last input among them.
+    held: Option<Held>,
     /// What followed from the last input: outputs, pieces of a stream in a row together.
     groups: Groups,
     /// Everything that followed from the last input was polled.
@@ -52,7 +61,7 @@ pub struct Log {
     /// Secrets that were given to the machine.
     secrets: Secrets,
     line: String,
-    scratch: String,
+    digests: Digests,
 }
 
 impl Log {
@@ -61,18 +70,30 @@ impl Log {
     pub fn begin(program: &str, now: Now, boot: &Boot, places: Places) -> Self {
         let mut log = Self {
             places,
+            held: None,
             groups: Groups::default(),
             drained: false,
             weighty: false,
             secrets: Secrets::default(),
             line: String::new(),
-            scratch: String::new(),
+            digests: Digests::default(),
         };
         log.boot(now, boot, |w| {
             w.field_u64("tau", FORMAT);
             w.field_str("program", program);
         });
         log
+    }
+
+    /// Writes what is held back. A log that ends here ends with the last input, whatever followed from it.
+    pub fn flush(&mut self) {
+        if self.drained {
+            self.settle();
+            self.drained = true;
+        } else {
+            self.release();
+        }
+        (self.places.sink)(&[], true);
     }
 
     fn boot(&mut self, now: Now, boot: &Boot, first: impl FnOnce(&mut Writer)) {
@@ -123,14 +144,20 @@ impl Log {
         if self.groups.is_empty() && drained {
             return;
         }
-        let groups = mem::take(&mut self.groups);
+        let mut groups = mem::take(&mut self.groups);
         let urgent = mem::take(&mut self.weighty);
+        self.write_outputs(groups.all(), drained, urgent);
+        groups.clear();
+        self.groups = groups;
+    }
+
+    fn write_outputs(&mut self, groups: &[Group], drained: bool, urgent: bool) {
         self.write(
             urgent,
             |w| {
                 w.key("out");
                 w.begin_array();
-                for group in groups.all() {
+                for group in groups {
                     w.str(&group.to_string());
                 }
                 w.end_array();
@@ -176,11 +203,145 @@ impl Log {
         }
     }
 
-    /// An input comes: not everything may have been polled.
-    fn interrupted(&mut self) {
-        if !mem::take(&mut self.drained) {
+    /// Holds a chunk back to write it with those beside it; whether it does.
+    fn holds(&mut self, now: Now, op: OpId, stream: Stream, bytes: &[u8]) -> bool {
+        if stream != Stream::Body || bytes.len() >= WRITTEN_BY_ITSELF {
+            return false;
+        }
+        let drained = self.drained;
+        match &mut self.held {
+            Some(held) if drained && held.takes(now, op) => held.take(now, bytes),
+            _ => {
+                self.settle();
+                self.held = Some(Held::new(now, op, bytes));
+            }
+        }
+        self.drained = false;
+        true
+    }
+
+    /// Something else comes: what was held back is written. Not everything of it may have been polled.
+    fn settle(&mut self) {
+        let drained = mem::take(&mut self.drained);
+        self.release();
+        if !drained {
             self.outputs(false);
         }
+    }
+
+    /// Writes what was held back, up to the last chunk: what followed from that one is yet to be written.
+    fn release(&mut self) {
+        if let Some((held, last)) = self.release_accepted()
+            && !last.is_empty()
+        {
+            self.chunk(held.now, held.op, Stream::Body, &last);
+        }
+    }
+
+    /// Writes what was held back but the last chunk, which is given back.
+    fn release_accepted(&mut self) -> Option<(Held, Vec<u8>)> {
+        let mut held = self.held.take()?;
+        let last = held.bytes.split_off(held.accepted.min(held.bytes.len()));
+        if !held.bytes.is_empty() {
+            self.chunk(held.accepted_at, held.op, Stream::Body, &held.bytes);
+            if let Some(group) = held.followed {
+                self.write_outputs(&[group], true, false);
+            }
+        }
+        Some((held, last))
+    }
+
+    /// Everything that followed from the last chunk is known.
+    fn chunk_drained(&mut self) {
+        let Some(held) = self.held.as_mut().filter(|held| held.accepted < held.bytes.len()) else { return };
+        if held.accept() {
+            self.groups.clear();
+        } else if held.spoiled {
+            self.release();
+        } else if let Some((held, last)) = self.release_accepted() {
+            let mut alone = Held::new(held.now, held.op, &last);
+            alone.accept();
+            self.held = Some(alone);
+        }
+    }
+}
+
+/// Small chunks of one body in a row that nothing but deltas followed from. They become one record: a decoder does not
+/// depend on the split (D60). Other pieces and the tokens so far are told from the reply as it stands after the chunk.
+struct Held {
+    op: OpId,
+    since: Mono,
+    bytes: Vec<u8>,
+    /// Time of the last chunk.
+    now: Now,
+    /// Bytes before the last chunk, and the time of the chunk before it.
+    accepted: usize,
+    accepted_at: Now,
+    /// What followed from them.
+    followed: Option<Group>,
+    /// What followed from all.
+    all: Option<Group>,
+    /// Tokens so far, as all deltas tell them.
+    tokens: Option<u64>,
+    /// Something else followed from the last chunk.
+    spoiled: bool,
+}
+
+impl Held {
+    fn new(now: Now, op: OpId, bytes: &[u8]) -> Self {
+        Self {
+            op,
+            since: now.mono,
+            bytes: bytes.to_vec(),
+            now,
+            accepted: 0,
+            accepted_at: now,
+            followed: None,
+            all: None,
+            tokens: None,
+            spoiled: false,
+        }
+    }
+
+    /// Whether a chunk belongs to them.
+    const fn takes(&self, now: Now, op: OpId) -> bool {
+        self.op.0 == op.0
+            && now.mono.0.saturating_sub(self.since.0) < HELD_MS
+            && self.bytes.len() < WRITTEN_BY_ITSELF
+    }
+
+    fn take(&mut self, now: Now, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.now = now;
+    }
+
+    /// Something followed from the last chunk.
+    fn follows(&mut self, output: &Output, digest: Digest) {
+        use MessageUpdate::{TextDelta, ThinkingDelta, ToolCallDelta};
+        match output {
+            Output::Event(Event::MessageUpdate { usage, update })
+                if matches!(update, TextDelta { .. } | ThinkingDelta { .. } | ToolCallDelta { .. })
+                    && self.tokens.is_none_or(|tokens| tokens == usage.total_tokens) =>
+            {
+                self.tokens = Some(usage.total_tokens);
+                self.all = Some(Group::with(self.all, digest));
+            }
+            _ => self.spoiled = true,
+        }
+    }
+
+    /// What followed from the last chunk is known; whether it stays with those before it. One that nothing followed from
+    /// does not: it may have told how many tokens there are.
+    fn accept(&mut self) -> bool {
+        let count = |group: Option<Group>| group.map_or(0, |group| group.count);
+        let belongs = self.accepted == 0 || count(self.all) > count(self.followed);
+        if self.spoiled || !belongs {
+            return false;
+        }
+        self.accepted = self.bytes.len();
+        self.accepted_at = self.now;
+        self.followed = self.all;
+        true
     }
 }
 
@@ -194,12 +355,17 @@ fn time(now: Now, w: &mut Writer) {
 
 impl Recorder for Log {
     fn renewed(&mut self, now: Now, boot: &Boot) {
-        self.interrupted();
+        self.settle();
         self.boot(now, boot, |_| {});
     }
 
     fn input(&mut self, now: Now, input: &Input) {
-        self.interrupted();
+        if let Input::Reply { op, reply: Reply::Chunk { stream, bytes } } = input
+            && self.holds(now, *op, *stream, bytes)
+        {
+            return;
+        }
+        self.settle();
         if let Input::Reply { reply: Reply::Done(Outcome::Secret(Ok(credential))), .. } = input {
             self.secrets = credential.into();
         }
@@ -220,7 +386,7 @@ impl Recorder for Log {
     }
 
     fn command(&mut self, now: Now, command: &Command) {
-        self.interrupted();
+        self.settle();
         let head = |w: &mut Writer| {
             time(now, w);
             w.field_bool("beside", true);
@@ -229,6 +395,7 @@ impl Recorder for Log {
     }
 
     fn env(&mut self, env: &ToolEnv) {
+        self.release();
         self.write(
             false,
             |w| {
@@ -240,12 +407,17 @@ impl Recorder for Log {
     }
 
     fn output(&mut self, output: &Output) {
-        self.weighty |= !is_piece(output);
-        self.groups.add(output, &mut self.scratch);
+        let (digest, is_piece) = (self.digests.of(output), is_piece(output));
+        self.weighty |= !is_piece;
+        self.groups.add(digest, is_piece);
+        if let Some(held) = &mut self.held {
+            held.follows(output, digest);
+        }
     }
 
     fn drained(&mut self) {
         self.drained = true;
+        self.chunk_drained();
         self.outputs(true);
     }
 }

@@ -21,13 +21,14 @@
 mod boot;
 mod command;
 mod digest;
+mod hash;
 mod log;
 mod replay;
 mod reply;
 mod value;
 
 pub use boot::{SessionSource, read_boot, write_boot};
-pub use digest::{Digest, Group, Groups, describe, digest, is_piece};
+pub use digest::{Digest, Digests, Group, Groups, describe, is_piece};
 pub use log::{FORMAT, KeepBody, Log, Places, ReadFile, Sink};
 pub use replay::{Difference, FindBody, Replay, Step};
 

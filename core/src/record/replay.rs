@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::boot::{read_boot, read_env};
-use super::digest::{Groups, describe};
+use super::digest::{Digests, Groups, describe, is_piece};
 use super::log::FORMAT;
 use super::{command, reply};
 use crate::auth::sha256::{hex, sha256};
@@ -67,7 +67,7 @@ pub struct Replay {
     now: Now,
     line: u64,
     outputs: u64,
-    scratch: String,
+    digests: Digests,
     /// Outputs of the last input are to come.
     open: bool,
     /// Bytes that are to come, and whose they are.
@@ -88,14 +88,14 @@ impl Default for Replay {
 impl Replay {
     /// Before the first line.
     #[must_use]
-    pub const fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             find: None,
             hub: None,
             now: Now { mono: Mono(0), wall: Wall(0) },
             line: 0,
             outputs: 0,
-            scratch: String::new(),
+            digests: Digests::default(),
             open: false,
             wanted: None,
         }
@@ -350,7 +350,7 @@ impl Replay {
             };
             for _ in 0..count {
                 let Some(output) = hub.poll() else { return Ok(different(None)) };
-                group.add(&output, &mut self.scratch);
+                group.add(self.digests.of(&output), is_piece(&output));
                 same.push_back(output);
             }
             if !group.all().iter().map(ToString::to_string).eq([then]) {

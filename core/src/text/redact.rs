@@ -4,6 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use memchr::memmem::Finder;
+
 use crate::op::{AwsAccess, Credential};
 
 /// What stands in the place of a secret.
@@ -15,11 +17,16 @@ const SECRET_NAMES: &[&str] = &["auth", "key", "token", "secret", "cookie"];
 
 /// Secrets of one request. `Debug` tells how many there are.
 #[derive(Default)]
-pub struct Secrets(Vec<String>);
+pub struct Secrets {
+    all: Vec<String>,
+    /// A run of letters and digits of each: it is written as it is, whatever stands around it. `None` when a secret has none
+    /// that is long enough.
+    runs: Option<Vec<Finder<'static>>>,
+}
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Secrets({})", self.0.len())
+        write!(f, "Secrets({})", self.all.len())
     }
 }
 
@@ -44,21 +51,25 @@ impl From<&Credential> for Secrets {
         // The longest first: one may contain another.
         crate::order::sort(&mut secrets, |a, b| b.len().cmp(&a.len()));
         secrets.dedup();
-        Self(secrets)
+        Self::of(secrets)
     }
 }
 
 impl Secrets {
+    fn of(all: Vec<String>) -> Self {
+        let run = |secret: &String| {
+            let runs = secret.split(|c: char| !c.is_ascii_alphanumeric());
+            let longest = runs.max_by_key(|run| run.len()).filter(|run| run.len() >= 4);
+            longest.map(|run| Finder::new(run).into_owned())
+        };
+        Self { runs: all.iter().map(run).collect(), all }
+    }
+
     /// Bytes without the secrets in them; `None` when there are none.
     #[must_use]
     pub fn hidden(&self, bytes: &[u8]) -> Option<Vec<u8>> {
-        // Letters and digits are written as they are, whatever stands around them.
-        let may_be_there = |secret: &String| {
-            let runs = secret.split(|c: char| !c.is_ascii_alphanumeric());
-            let longest = runs.max_by_key(|run| run.len()).unwrap_or_default();
-            longest.len() < 4 || memchr::memmem::find(bytes, longest.as_bytes()).is_some()
-        };
-        if !self.0.iter().any(may_be_there) {
+        let is_in_none = |runs: &Vec<Finder<'_>>| runs.iter().all(|run| run.find(bytes).is_none());
+        if self.all.is_empty() || self.runs.as_ref().is_some_and(is_in_none) {
             return None;
         }
         let mut text = String::from_utf8_lossy(bytes).into_owned();
@@ -70,7 +81,7 @@ impl Secrets {
 
     /// Hides every secret in a text, also where it is written as JSON or a URL would.
     pub fn hide(&self, text: &mut String) {
-        for secret in &self.0 {
+        for secret in &self.all {
             let mut out = String::new();
             let mut rest = text.as_str();
             while let Some((at, len)) = find(rest, secret) {
@@ -141,7 +152,7 @@ mod tests {
 
     #[test]
     fn other_ways_to_write_it() {
-        let secrets = Secrets(alloc::vec!["ab/cd+ef=\\é".into()]);
+        let secrets = Secrets::of(alloc::vec!["ab/cd+ef=\\é".into()]);
         for (text, expected) in [
             ("ab/cd+ef=\\é", "[hidden]"),
             ("x ab\\/cd+ef=\\\\é y", "x [hidden] y"),
