@@ -68,6 +68,12 @@ impl Talk {
         self.stdin = None;
     }
 
+    /// Its process number.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal by its number.
     pub fn signal(&self, number: i32) {
         let _ = Command::new("kill").arg(format!("-{number}")).arg(self.child.id().to_string()).status();

@@ -116,9 +116,9 @@ impl Acp {
                 return self.wind_down(NO_READER, 0);
             }
             match self.input.take() {
-                Ok(Incoming::Line(line)) => self.line(&line),
-                Ok(Incoming::TooLong) => self.refuse(&Value::Null, Refusal::request("the line is too long")),
-                Ok(Incoming::End) | Err(TryRecvError::Disconnected) => return self.wind_down(0, 1),
+                Ok((Incoming::Line(line), _)) => self.line(&line),
+                Ok((Incoming::Unfit(why), _)) => self.refuse(&Value::Null, Refusal::request(why)),
+                Ok((Incoming::End, _)) | Err(TryRecvError::Disconnected) => return self.wind_down(0, 1),
                 Err(TryRecvError::Empty) => {
                     self.waker.wait(None);
                     self.waker.clear();

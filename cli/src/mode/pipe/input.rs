@@ -1,14 +1,16 @@
 //! Standard input as lines, on a thread of its own (spec 60 §3.1).
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use tau_core::wire::jsonl::{JsonLine, JsonLines};
 use tau_io_std::sys::wake::Wake;
 
 use super::patience::Patience;
+use super::values;
 
 /// Longest line, bytes. An image of the largest size fits many times.
 const MOST_BYTES: usize = 256 << 20;
@@ -28,8 +30,8 @@ const CHUNK: usize = 64 * 1024;
 pub enum Incoming {
     /// One line; empty and blank ones too.
     Line(String),
-    /// A line beyond the limit.
-    TooLong,
+    /// A line that is larger than any command: why it is not looked at.
+    Unfit(&'static str),
     /// Nothing follows.
     End,
 }
@@ -55,14 +57,27 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// The next line, if one is there.
+    /// The next line, if one is there, and its room: as long as that is kept, the line counts as one that waits.
     ///
     /// # Errors
     /// When none is there, or none will come.
-    pub fn take(&self) -> Result<Incoming, TryRecvError> {
+    pub fn take(&self) -> Result<(Incoming, Room), TryRecvError> {
         let incoming = self.receiver.try_recv()?;
-        self.load.remove(weight(&incoming));
-        Ok(incoming)
+        let room = Room { load: Arc::clone(&self.load), weight: weight(&incoming) };
+        Ok((incoming, room))
+    }
+}
+
+/// What a line takes of the room for those that wait; given back when it is dropped.
+#[derive(Debug)]
+pub struct Room {
+    load: Arc<Load>,
+    weight: usize,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.load.remove(self.weight);
     }
 }
 
@@ -79,7 +94,7 @@ fn pair(waker: Arc<Wake>) -> (Reader, Inbox) {
 }
 
 /// How much waits.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Load {
     bytes: Mutex<usize>,
     less: Condvar,
@@ -104,7 +119,7 @@ impl Load {
 const fn weight(incoming: &Incoming) -> usize {
     match incoming {
         Incoming::Line(line) => line.len().saturating_add(LINE_WEIGHT),
-        Incoming::TooLong | Incoming::End => LINE_WEIGHT,
+        Incoming::Unfit(_) | Incoming::End => LINE_WEIGHT,
     }
 }
 
@@ -112,10 +127,13 @@ impl Reader {
     fn read(&self, mut source: impl Read) {
         let mut lines = JsonLines::with_limit(MOST_BYTES);
         let mut sink = |line: JsonLine<'_>| {
+            let text = line.text();
             self.give(if line.too_long {
-                Incoming::TooLong
+                Incoming::Unfit("the line is too long")
+            } else if values::are_too_many(&text) {
+                Incoming::Unfit("the line holds too many values")
             } else {
-                Incoming::Line(line.text().into_owned())
+                Incoming::Line(text.into_owned())
             });
         };
         let mut chunk = vec![0; CHUNK];
@@ -123,7 +141,8 @@ impl Reader {
             match source.read(&mut chunk) {
                 Ok(0) => break,
                 Ok(count) => lines.feed(chunk.get(..count).unwrap_or_default(), &mut sink),
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => wait_until_readable(),
                 Err(_) => break,
             }
         }
@@ -138,6 +157,12 @@ impl Reader {
     }
 }
 
+/// Someone shares the descriptor and made it non-blocking.
+fn wait_until_readable() {
+    let stdin = std::io::stdin();
+    let _ = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], None);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,10 +172,10 @@ mod tests {
         let (reader, inbox) = pair(Arc::new(Wake::new().unwrap()));
         reader.read("a\r\n\n\u{2028}\u{85}b\nlast".as_bytes());
         drop(reader);
-        let got: Vec<Incoming> = std::iter::from_fn(|| inbox.take().ok()).collect();
+        let got: Vec<Incoming> = std::iter::from_fn(|| Some(inbox.take().ok()?.0)).collect();
         let wanted = ["a", "", "\u{2028}\u{85}b", "last"];
         assert_eq!(got, wanted.map(|line| Incoming::Line(line.into())));
-        assert_eq!(inbox.take(), Err(TryRecvError::Disconnected));
+        assert!(matches!(inbox.take(), Err(TryRecvError::Disconnected)));
     }
 
     #[test]
@@ -162,7 +187,12 @@ mod tests {
         let mut lengths = Vec::new();
         loop {
             match inbox.take() {
-                Ok(Incoming::Line(line)) => lengths.push(line.len()),
+                Ok((Incoming::Line(line), room)) => {
+                    // It counts until it was followed, wherever that is.
+                    assert!(*inbox.load.bytes.lock().unwrap() >= line.len());
+                    drop(room);
+                    lengths.push(line.len());
+                }
                 Err(TryRecvError::Disconnected) => break,
                 _ => assert!(*inbox.load.bytes.lock().unwrap() <= MOST_WAITING + 1 + LINE_WEIGHT),
             }

@@ -3,3 +3,4 @@
 pub mod input;
 pub mod patience;
 pub mod seat;
+mod values;

@@ -5,15 +5,18 @@ use tau_core::message::Block;
 
 use super::commands::ANSWERS;
 use super::records::Subject;
+use crate::mode::pipe::input::Room;
 
 /// A command.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Call {
     /// What its response says about it.
     pub(super) subject: Subject,
     /// Name of the command.
     pub(super) name: String,
     fields: Map<String, Value>,
+    /// Its room among the lines that wait, until it was followed.
+    _room: Option<Room>,
 }
 
 /// Why a line is no command, and what the response says about it.
@@ -52,18 +55,23 @@ impl Call {
         };
         let subject = Subject { id, command: Some(name.as_str().into()), session: None };
         match fields.remove("sessionId") {
-            None | Some(Value::Null) => Ok(Self { subject, name, fields }),
+            None | Some(Value::Null) => Ok(Self { subject, name, fields, _room: None }),
             Some(Value::String(session)) => {
                 let subject = Subject { session: Some(session.into()), ..subject };
-                Ok(Self { subject, name, fields })
+                Ok(Self { subject, name, fields, _room: None })
             }
             // Answers to questions get no response, and need no session.
-            Some(_) if name == ANSWERS => Ok(Self { subject, name, fields }),
+            Some(_) if name == ANSWERS => Ok(Self { subject, name, fields, _room: None }),
             Some(_) => {
                 let why = format!("{name}: the field \"sessionId\" must be text");
                 Err(Box::new(Unusable { subject, why }))
             }
         }
+    }
+
+    /// It waits in this room.
+    pub(super) fn in_room(self, room: Room) -> Self {
+        Self { _room: Some(room), ..self }
     }
 
     /// A text that must be there.

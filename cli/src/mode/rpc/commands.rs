@@ -79,3 +79,20 @@ pub(super) fn find(name: &str) -> Outlook {
         None => Outlook::Unknown,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_described() {
+        let page = include_str!("../../../../docs/rpc.md");
+        let missing: Vec<_> = BUILT
+            .iter()
+            .filter(|(name, _)| !page.contains(&format!("`{name}`")))
+            .map(|(name, _)| name)
+            .collect();
+        assert!(missing.is_empty(), "docs/rpc.md does not tell of {missing:?}");
+        assert!(page.contains(ANSWERS));
+    }
+}

@@ -38,11 +38,11 @@ impl Feed {
         match self {
             Self::Nothing => Order::Wait,
             Self::Client { input, .. } => match input.take() {
-                Ok(Incoming::Line(line)) => Order::Follow(Call::read(&line)),
-                Ok(Incoming::TooLong) => {
-                    Order::Follow(Err(Unusable::unreadable("the line is too long".into())))
+                Ok((Incoming::Line(line), room)) => {
+                    Order::Follow(Call::read(&line).map(|call| call.in_room(room)))
                 }
-                Ok(Incoming::End) | Err(TryRecvError::Disconnected) => Order::End,
+                Ok((Incoming::Unfit(why), _)) => Order::Follow(Err(Unusable::unreadable(why.into()))),
+                Ok((Incoming::End, _)) | Err(TryRecvError::Disconnected) => Order::End,
                 Err(TryRecvError::Empty) => Order::Wait,
             },
             Self::Orders(orders) => match orders.try_recv() {

@@ -195,7 +195,7 @@ impl Rpc {
             if self.replacement.is_none() {
                 match self.feed.take() {
                     Order::Follow(Ok(call)) => {
-                        self.follow(&call);
+                        self.follow(call);
                         continue;
                     }
                     Order::Follow(Err(unusable)) => {
@@ -241,22 +241,23 @@ impl Rpc {
         }
     }
 
-    fn follow(&mut self, call: &Call) {
+    fn follow(&mut self, call: Call) {
         // Questions have ids of their own, whatever session they are about.
         if let Outlook::Ignored = commands::find(&call.name) {
             return self.records.answered(call.subject.id.as_ref().unwrap_or(&Value::Null), call.value());
         }
+        let subject = call.subject.clone();
         let call = match self.elsewhere(call) {
             Ok(None) => return,
             Ok(Some(call)) => call,
-            Err(why) => return self.respond(&call.subject, Err(why)),
+            Err(why) => return self.respond(&subject, Err(why)),
         };
         let outcome = match commands::find(&call.name) {
-            Outlook::Built(follow) => follow(self, call),
+            Outlook::Built(follow) => follow(self, &call),
             Outlook::Ignored => Ok(Answer::Sent),
             Outlook::Unknown => Err(format!("there is no command \"{}\"", call.name)),
         };
-        self.respond(&call.subject, outcome);
+        self.respond(&subject, outcome);
     }
 
     fn unusable(&self, line: &Unusable) {

@@ -80,17 +80,17 @@ impl Ended {
 
 impl Rpc {
     /// Hands a command to the session that it names; the command itself if that is this one.
-    pub(super) fn elsewhere<'a>(&self, call: &'a Call) -> Result<Option<&'a Call>, String> {
+    pub(super) fn elsewhere(&self, call: Call) -> Result<Option<Call>, String> {
         let Feed::Client { others, .. } = &self.feed else { return Ok(Some(call)) };
         let Some(id) = call.subject.session.as_deref() else { return Ok(Some(call)) };
         if call.name == "close_session" {
             return Ok(Some(call));
         }
-        let order = |call: &Call| Order::Follow(Ok(call.clone()));
+        let gone = format!("there is no open session {id}");
         match others.open.get(id) {
-            Some(other) if other.tell(order(call)) => Ok(None),
+            Some(other) => other.tell(Order::Follow(Ok(call))).then_some(None).ok_or(gone),
             None if self.engine.with(|hub| hub.desk().session().id() == id) => Ok(Some(call)),
-            _ => Err(format!("there is no open session {id}")),
+            None => Err(gone),
         }
     }
 
@@ -103,6 +103,13 @@ impl Rpc {
         }
         let file = call.optional_text("sessionPath")?;
         let environment = call.texts("env")?;
+        if let Some((name, _)) = environment.iter().find(|variable| !is_variable(variable)) {
+            return Err(format!("open_session: \"env\" has something that is no variable: \"{name}\""));
+        }
+        let name = call.optional_text("name")?.map(str::to_owned);
+        if name.as_deref().is_some_and(|name| name.trim().is_empty()) {
+            return Err("open_session: the field \"name\" needs at least one visible character".to_owned());
+        }
         // The flags were about the first session.
         let args = Args {
             session: None,
@@ -110,7 +117,7 @@ impl Rpc {
             continue_last: false,
             resume: false,
             fork: None,
-            name: call.optional_text("name")?.map(str::to_owned),
+            name,
             model: call
                 .optional_text("model")?
                 .map(str::to_owned)
@@ -184,6 +191,11 @@ impl Rpc {
         w.end_object();
         Ok(Answer::Data(w.into_string()))
     }
+}
+
+/// Whether the operating system takes it as a variable of an environment.
+fn is_variable((name, value): &(String, String)) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0')
 }
 
 /// Writes what is known of a session.
