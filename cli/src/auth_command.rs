@@ -249,16 +249,22 @@ impl Desk {
 
     fn status(&self, json: bool) -> String {
         let reading = self.credentials.store.read();
-        let mut rows: Vec<[String; 3]> = Vec::new();
-        for (provider, kind) in reading.file.list() {
-            let state = match (kind, self.access.usable(provider)) {
-                (_, false) => "cannot be used",
-                (Kind::OAuth, true) => "sign-in",
-                (Kind::ApiKey, true) => "key",
-            };
-            rows.push([provider.to_owned(), "auth.json".to_owned(), state.to_owned()]);
-        }
         let entries = self.access.catalog.entries();
+        // Provider, source, state, and what is wrong.
+        let mut rows: Vec<[String; 4]> = Vec::new();
+        for (provider, kind) in reading.file.all() {
+            let why = self.access.why(provider, None).or_else(|| {
+                let known =
+                    auth_env::provider(provider).is_some() || providers(&entries).any(|id| id == provider);
+                (!known).then(|| "no provider has this name".to_owned())
+            });
+            let state = match (kind, &why) {
+                (Some(Kind::OAuth), None) => "sign-in",
+                (_, None) => "key",
+                (_, Some(_)) => "cannot be used",
+            };
+            rows.push([provider, "auth.json", state, &why.unwrap_or_default()].map(str::to_owned));
+        }
         for provider in providers(&entries) {
             let known = rows.iter().any(|[id, ..]| id == provider);
             let free = auth_env::provider(provider).is_some_and(|auth| auth.method == auth_env::Method::Free);
@@ -268,16 +274,19 @@ impl Desk {
             let own_key =
                 self.access.catalog.configured(provider).is_some_and(|config| config.api_key.is_some());
             let source = if own_key { "models.json" } else { "environment" };
-            rows.push([provider.to_owned(), source.to_owned(), "key".to_owned()]);
+            rows.push([provider, source, "key", ""].map(str::to_owned));
         }
         if json {
             let mut w = Writer::new();
             w.begin_array();
-            for [provider, source, state] in &rows {
+            for [provider, source, state, why] in &rows {
                 w.begin_object();
                 w.field_str("provider", provider);
                 w.field_str("source", source);
                 w.field_str("state", state);
+                if !why.is_empty() {
+                    w.field_str("reason", why);
+                }
                 w.end_object();
             }
             w.end_array();
@@ -289,8 +298,9 @@ impl Desk {
         }
         let width = rows.iter().map(|[id, ..]| id.chars().count()).max().unwrap_or_default();
         let mut out = String::new();
-        for [provider, source, state] in &rows {
-            let _ = writeln!(out, "{:width$}  {source:11}  {state}", harmless(provider));
+        for [provider, source, state, why] in &rows {
+            let _ = write!(out, "{:width$}  {source:11}  {state}", harmless(provider));
+            let _ = if why.is_empty() { writeln!(out) } else { writeln!(out, ": {}", harmless(why)) };
         }
         out
     }

@@ -140,10 +140,17 @@ impl Access {
     /// Why there are no credentials for a model, and what to do.
     #[must_use]
     pub fn why_unusable(&self, model: &Model) -> String {
+        let why = self.why(&model.provider, self.api_key.as_deref());
+        why.unwrap_or_else(|| format!("there are no credentials for {}", model.provider))
+    }
+
+    /// What is wrong with the credentials of a provider, and what to do. Runs no command.
+    #[must_use]
+    pub fn why(&self, provider: &str, runtime_key: Option<&str>) -> Option<String> {
         let variable = |name: &str| self.variable(name);
-        match resolve(&self.facts(&model.provider, self.api_key.as_deref(), &variable, &Commands::new())) {
-            Step::Failed(fault) => fault.text,
-            _ => format!("there are no credentials for {}", model.provider),
+        match resolve(&self.facts(provider, runtime_key, &variable, &Commands::new())) {
+            Step::Failed(fault) => Some(fault.text),
+            Step::Ready(_) | Step::NeedCommand(_) => None,
         }
     }
 

@@ -55,6 +55,7 @@ use surroundings::Surroundings;
 /// Runs the program with the process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
+    signals::survive_limits();
     let mut items = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).peekable();
     if items.next_if(|first| first == "config").is_some() {
         return match config_command::run(items) {

@@ -4,9 +4,17 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::low_level::register;
 use tau_io_std::sys::wake::Wake;
+
+/// A file that grows beyond the limit of the process is an error of its writing, not the end of the program. Programs
+/// that are started do not take this over.
+pub fn survive_limits() {
+    // SAFETY: the handler does nothing.
+    #[allow(unsafe_code)]
+    let _ = unsafe { register(SIGXFSZ, || {}) };
+}
 
 /// Signals that came and were not looked at yet.
 #[derive(Default)]

@@ -218,3 +218,82 @@ fn what_cannot_be_read_is_not_moved() {
     assert_eq!(fs::read_to_string(file("oauth.json")).unwrap(), "{half");
     assert!(!file("auth.json").exists());
 }
+
+#[test]
+fn what_cannot_be_used_says_why() {
+    let place = Sandbox::new(TAU);
+    let far = 4_102_444_800_000_u64;
+    let sign_in = json!({"type": "oauth", "access": "a-secret", "refresh": "r-secret", "expires": far});
+    let auth = json!({
+        "groq": {"type": "api_key", "key": "$NOBODY_SET_THIS"},
+        "mistral": {"type": "api_key", "key": "!echo k-secret >&2; false"},
+        "cerebras": {"type": "api_key", "key": 7},
+        "together": {"key": "k-secret"},
+        "fireworks": "k-secret",
+        "deepseek": sign_in,
+        "anthropic": sign_in,
+        "openai-codex": {"type": "api_key", "key": "k-secret"},
+        "nobody": {"type": "api_key", "key": "k-secret"},
+        // What a command says beside its answer is not looked at, however much it is.
+        "openai": {"type": "api_key", "key": "!head -c 200000 /dev/zero >&2; echo works"},
+    });
+    place.put("agent/auth.json", auth.to_string());
+    let run = place.run(&["auth", "print-api-key", "--provider", "openai"]).ok();
+    assert_eq!(run.out, "works\n");
+    let (text, json) = (place.run(&["auth", "status"]).ok(), place.run(&["auth", "status", "--json"]).ok());
+    let listed: Vec<Value> = serde_json::from_str(&json.out).unwrap();
+    for (provider, why, at_request) in [
+        ("groq", "NOBODY_SET_THIS is not set", "NOBODY_SET_THIS is not set"),
+        // A command is run by nothing but a request.
+        ("mistral", "", "its command failed"),
+        ("cerebras", "it is no text", "it is no text"),
+        ("together", "unknown type", "unknown type"),
+        ("fireworks", "unknown type", "unknown type"),
+        ("deepseek", "takes a key, but a sign-in is stored", "takes a key, but a sign-in is stored"),
+        ("anthropic", "not supported here", "not supported here"),
+        ("openai-codex", "takes a sign-in, but a key is stored", "takes a sign-in, but a key is stored"),
+        ("nobody", "no provider has this name", ""),
+    ] {
+        let line = text.out.lines().find(|line| line.starts_with(provider)).unwrap();
+        let entry = listed.iter().find(|entry| entry["provider"] == provider).unwrap();
+        if why.is_empty() {
+            assert!(line.ends_with("key") && entry["state"] == "key", "{line} {entry}");
+        } else {
+            let reason = entry["reason"].as_str().unwrap();
+            assert!(
+                line.contains("cannot be used: ") && line.contains(why) && reason.contains(why),
+                "{line} {entry}"
+            );
+        }
+        if !at_request.is_empty() {
+            let err = place.run(&["-p", "x", "--provider", provider, "--model", "m"]).ended_with(1).err;
+            for part in [provider, at_request, "auth.json", &format!("tau auth login {provider}")] {
+                assert!(err.contains(part), "no {part} in {err}");
+            }
+            assert!(!err.contains("-secret"), "{err}");
+        }
+    }
+    assert!(!(text.out + &json.out).contains("-secret"));
+}
+
+/// A disk that is full, as a limit on the size of files plays it.
+#[test]
+fn a_full_disk_loses_nothing() {
+    let place = Sandbox::new(TAU);
+    let more = "x".repeat(5000);
+    let auth = json!({"groq": {"type": "api_key", "key": "k", "more": more}, "xai": {"type": "api_key", "key": "k"}});
+    let path = place.put("agent/auth.json", auth.to_string());
+    let limited = |args: &[&str]| {
+        let limit = "ulimit -f 4; exec \"$0\" \"$@\"";
+        place.start(place.command_of("sh", &[&["-c", limit, TAU], args].concat())).finish()
+    };
+    let run = limited(&["auth", "logout", "xai"]).ended_with(1);
+    assert!(run.err.contains("auth.json") && run.err.contains("nothing was written"), "{}", run.err);
+    assert_eq!(fs::read_to_string(&path).unwrap(), auth.to_string());
+    let names = fs::read_dir(place.agent()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.collect::<Vec<_>>(), ["auth.json"], "something is left behind");
+    // A session that cannot grow is told, too.
+    let prompt = "y".repeat(9000);
+    let run = limited(&["-p", &prompt, "--model", "demo/tour"]).ended_with(1);
+    assert!(run.err.contains("session") && run.err.contains("large"), "{}", run.err);
+}

@@ -208,6 +208,21 @@ fn models_that_are_none() {
     }
 }
 
+/// A key that no header can carry: it is not the service that is wrong.
+#[test]
+fn keys_that_are_none() {
+    let server = Server::start([]);
+    let place = place(&server.url());
+    let text = fs::read_to_string(place.agent().join("models.json")).unwrap();
+    place.put("agent/models.json", text.replace(KEY, "!printf 'key-for\\\\n-tests'"));
+    let err = failure(&place, &["-p", "x"]).err;
+    for part in ["mock/m1", &server.url(), "header authorization", "line end", "tau auth status"] {
+        assert!(err.contains(part), "no {part:?} in: {err}");
+    }
+    assert!(!err.contains("-tests") && !err.contains("key-for"), "{err}");
+    assert!(server.requests().is_empty());
+}
+
 /// Files that cannot be understood: named, with the reason, and not touched.
 #[test]
 fn files_that_are_none() {

@@ -105,6 +105,11 @@ impl AuthFile {
         self.entries.iter().filter_map(|(provider, entry)| Some((provider.as_str(), kind(entry)?))).collect()
     }
 
+    /// All entries, also what is no credential.
+    pub fn all(&self) -> impl Iterator<Item = (&str, Option<Kind>)> {
+        self.entries.iter().map(|(provider, entry)| (provider.as_str(), kind(entry)))
+    }
+
     /// The raw entry of a provider.
     #[must_use]
     pub fn entry(&self, provider: &str) -> Option<&Value> {

@@ -165,6 +165,13 @@ impl Given {
         Self { key: Some(key), ..Self::default() }
     }
 
+    /// The variables of a stored entry.
+    fn of(entry: &Value) -> Self {
+        let pairs = entry.get("env").and_then(Value::as_object).into_iter().flatten();
+        let env = pairs.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+        Self { key: None, env: env.collect() }
+    }
+
     /// A variable: the credential's own first; blank ones do not count.
     fn variable(&self, facts: &Facts<'_>, name: &str) -> Option<String> {
         let own = |list: &[(String, String)]| {
@@ -249,10 +256,7 @@ fn stored(facts: &Facts<'_>, entry: &Value, takes_keys: bool) -> Result<Given, S
     let signs_in = env::provider(facts.provider).is_some_and(|auth| auth.sign_in);
     match field("type") {
         Some("api_key") if takes_keys => {
-            let env = entry.get("env").and_then(Value::as_object);
-            let pairs = env.into_iter().flatten();
-            let env = pairs.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
-            let mut given = Given { key: None, env: env.collect() };
+            let mut given = Given::of(entry);
             given.key = match field("key").map(|key| text_of(facts, key, &given)) {
                 // A key without text falls to the provider's variables.
                 None | Some(Err(Failure::Nothing(_))) => None,
@@ -497,7 +501,9 @@ fn text_of(facts: &Facts<'_>, value: &str, given: &Given) -> Result<String, Fail
         return match facts.commands.get(command) {
             None => Err(Failure::Run(command.clone())),
             Some(Some(text)) => Ok(text.clone()),
-            Some(None) => Err(Failure::Nothing("its command failed or printed nothing".to_string())),
+            Some(None) => Err(Failure::Nothing(
+                "its command failed, took longer than 10 s, or printed nothing that can be a key".to_string(),
+            )),
         };
     }
     let variable = |name: &str| {
@@ -524,11 +530,27 @@ fn configured(facts: &Facts<'_>, value: &str, given: &Given, what: &str) -> Resu
 }
 
 fn missing(facts: &Facts<'_>) -> String {
-    let unreadable = match facts.stored {
+    let why = match facts.stored {
         Stored::Unreadable(why) => format!(" ({} cannot be used: {why})", facts.auth_path),
+        Stored::Entry(entry) if facts.runtime_key.is_none() => why_no_key(facts, entry)
+            .map(|why| format!(" (the key stored in {} cannot be used: {why})", facts.auth_path))
+            .unwrap_or_default(),
         Stored::None | Stored::Entry(_) => String::new(),
     };
-    format!("No credentials for {}{unreadable}; {}", facts.provider, next_step(facts))
+    format!("No credentials for {}{why}; {}", facts.provider, next_step(facts))
+}
+
+/// Why the key of a stored credential has no text. A command is not named: secrets may be in it.
+fn why_no_key(facts: &Facts<'_>, entry: &Value) -> Option<String> {
+    let key = entry.get("key")?;
+    let Some(key) = key.as_str() else { return Some("it is no text".to_string()) };
+    if key.is_empty() {
+        return Some("it is empty".to_string());
+    }
+    match text_of(facts, key, &Given::of(entry)) {
+        Err(Failure::Nothing(why)) => Some(why),
+        Err(Failure::Run(_)) | Ok(_) => None,
+    }
 }
 
 /// What a person can do about it.
@@ -609,6 +631,26 @@ mod tests {
             ask("openai", &[("OPENAI_API_KEY", "k")], Stored::Unreadable("not valid JSON")),
             Step::Ready(_)
         ));
+    }
+
+    #[test]
+    fn a_stored_key_without_text_is_explained() {
+        for (key, part) in [
+            (serde_json::json!("$NOPE-$OTHER"), "NOPE, OTHER is not set"),
+            (serde_json::json!(5), "it is no text"),
+            (serde_json::json!(""), "it is empty"),
+        ] {
+            let entry = serde_json::json!({"type": "api_key", "key": key});
+            let Step::Failed(fault) = ask("groq", &[], Stored::Entry(&entry)) else { panic!() };
+            for part in [part, "groq", "/agent/auth.json", "GROQ_API_KEY"] {
+                assert!(fault.text.contains(part), "{}", fault.text);
+            }
+            let env = [("GROQ_API_KEY", "k")];
+            assert!(matches!(ask("groq", &env, Stored::Entry(&entry)), Step::Ready(_)));
+        }
+        let entry = serde_json::json!({"type": "api_key"});
+        let Step::Failed(fault) = ask("groq", &[], Stored::Entry(&entry)) else { panic!() };
+        assert!(!fault.text.contains("cannot be used"), "{}", fault.text);
     }
 
     #[test]

@@ -76,6 +76,9 @@ fn advice(trouble: Trouble, provider: &str, model: &str) -> String {
         Trouble::Lost(FaultKind::Tls) => {
             "check the certificates: NODE_EXTRA_CA_CERTS or SSL_CERT_FILE name a file with further authorities".into()
         }
+        Trouble::Lost(FaultKind::Invalid) => format!(
+            "check the key (`tau auth status` tells where it comes from), and baseUrl and headers of {provider} in models.json"
+        ),
         Trouble::Lost(_) | Trouble::NoStream => {
             format!("this may be no API of models; check baseUrl and api of {provider} in models.json")
         }
@@ -121,6 +124,7 @@ mod tests {
             (Trouble::Lost(FaultKind::Proxy), "NO_PROXY"),
             (Trouble::Lost(FaultKind::Tls), "NODE_EXTRA_CA_CERTS"),
             (Trouble::Lost(FaultKind::TimedOut), "httpIdleTimeoutMs"),
+            (Trouble::Lost(FaultKind::Invalid), "tau auth status"),
             (Trouble::Lost(FaultKind::Other), "api of p"),
             (Trouble::NoStream, "baseUrl"),
             (Trouble::Reply, "later"),

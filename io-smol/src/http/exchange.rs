@@ -62,7 +62,7 @@ impl<'a> Outgoing<'a> {
         if !without && !has("content-length") && !has("transfer-encoding") {
             builder = builder.header("content-length", request.body.len());
         }
-        let head = builder.body(()).map_err(|_| net::invalid_request(url))?;
+        let head = builder.body(()).map_err(|_| net::invalid_request(request))?;
         let known = matches!(head.uri().scheme_str(), Some("http" | "https"));
         if !known || head.uri().host().is_none_or(str::is_empty) {
             return Err(net::invalid_url(url));
@@ -164,7 +164,7 @@ async fn transmit_body(
             .write(piece, out.get_mut(start..).unwrap_or_default())
             .map_err(|e| not_http(&request.url, &e))?;
         if used == 0 && made == 0 {
-            return Err(io::Error::other(net::invalid_request(&request.url)));
+            return Err(io::Error::other(net::invalid_request(request)));
         }
         out.truncate(start + made);
         rest = rest.get(used..).unwrap_or_default();

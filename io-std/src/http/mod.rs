@@ -213,7 +213,7 @@ fn explain(error: ureq::Error, request: &HttpRequest) -> IoFault {
         ureq::Error::Protocol(why) => net::not_http(url, &why.to_string()),
         ureq::Error::LargeResponseHeader(..) => net::large_head(url),
         ureq::Error::BadUri(_) => net::invalid_url(url),
-        ureq::Error::Http(_) => net::invalid_request(url),
+        ureq::Error::Http(_) => net::invalid_request(request),
         ureq::Error::Timeout(_) => fault(FaultKind::TimedOut, "nothing arrived in time"),
         ureq::Error::HostNotFound => fault(FaultKind::Dns, "the host name could not be resolved"),
         ureq::Error::ConnectionFailed => fault(FaultKind::Connect, "could not connect"),

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use tau_core::fault::{FaultKind, IoFault};
-use tau_core::op::host_of;
+use tau_core::op::{HttpRequest, host_of};
 
 use super::fault;
 
@@ -46,11 +46,20 @@ pub fn invalid_url(url: &str) -> IoFault {
     IoFault::new(FaultKind::Invalid, format!("{}: this is not a valid URL", host_of(url)))
 }
 
-/// A URL or a header that cannot be sent.
+/// A URL or a header that cannot be sent. The header is named; its value may be a secret.
 #[must_use]
-pub fn invalid_request(url: &str) -> IoFault {
-    let text = "the URL or a header holds characters that HTTP does not allow";
-    IoFault::new(FaultKind::Invalid, format!("{}: {text}", host_of(url)))
+pub fn invalid_request(request: &HttpRequest) -> IoFault {
+    let is_mark = |c: u8| b"!#$%&'*+-.^_`|~".contains(&c);
+    let is_name = |name: &str| name.bytes().all(|c| c.is_ascii_alphanumeric() || is_mark(c));
+    let is_value = |value: &str| value.bytes().all(|c| c >= b' ' && c != 0x7f || c == b'\t');
+    let bad =
+        request.headers.iter().find(|(name, value)| name.is_empty() || !is_name(name) || !is_value(value));
+    let what = match bad {
+        Some((name, value)) if is_value(value) => format!("{name:?} is no name of a header"),
+        Some((name, _)) => format!("the header {name} holds a line end or another control character"),
+        None => "the URL or a header holds characters that HTTP does not allow".to_owned(),
+    };
+    IoFault::new(FaultKind::Invalid, format!("{}: {what}", host_of(&request.url)))
 }
 
 /// What came is not HTTP.

@@ -62,10 +62,11 @@ pub struct Captured {
     pub stderr: Vec<u8>,
 }
 
-/// Runs a short command and keeps what it prints, at most `limit` bytes of each stream.
+/// Runs a short command and keeps what it prints, at most `limit` bytes of each stream; more of standard error is left out.
 ///
 /// # Errors
-/// As [`run`]; `TimedOut` when it did not end in time (its group is then killed), `TooBig` when it printed more.
+/// As [`run`]; `TimedOut` when it did not end in time (its group is then killed), `TooBig` when it printed more to
+/// standard output.
 pub fn capture(
     spec: &ProcSpec,
     limit: usize,
@@ -79,12 +80,11 @@ pub fn capture(
     let deadline = timeout.map(|limit| Instant::now() + limit);
     let pump = Pump::new(child, limits(spec, deadline))?;
     captured.exit = pump_blocking(pump, cancel, &mut |stream, bytes| {
-        let to = if stream == Stream::Stderr { &mut captured.stderr } else { &mut captured.stdout };
-        if to.len() + bytes.len() > limit {
-            too_big = true;
-        } else {
-            to.extend_from_slice(&bytes);
-        }
+        let of_errors = stream == Stream::Stderr;
+        let to = if of_errors { &mut captured.stderr } else { &mut captured.stdout };
+        let room = limit.saturating_sub(to.len());
+        too_big |= bytes.len() > room && !of_errors;
+        to.extend_from_slice(bytes.get(..room).unwrap_or(&bytes));
     })?;
     cancel.check()?;
     if captured.exit.killed {
