@@ -1,7 +1,6 @@
 //! HTTP: streaming, cancellation, limits, broken servers, proxies, trust.
 
 use std::io::Write;
-use std::net::TcpListener;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,7 +10,7 @@ use tau_core::input::Reply;
 use tau_core::op::{Headers, HttpRequest, Op, Outcome};
 
 use crate::backend::{Backend, on_each_backend};
-use crate::server::{Client, Server};
+use crate::server::{CLOSED, Client, Server};
 
 pub fn request(url: impl Into<String>) -> HttpRequest {
     HttpRequest {
@@ -261,7 +260,7 @@ fn broken_answers_are_faults(b: &Backend) {
 
 on_each_backend!(unreachable_places_are_faults);
 fn unreachable_places_are_faults(b: &Backend) {
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let closed = CLOSED;
     let kind = |url: &str| failure(b, request(url)).kind;
     assert_eq!(kind(&format!("http://127.0.0.1:{closed}/")), FaultKind::Connect);
     assert_eq!(kind(&format!("http://localhost:{closed}/")), FaultKind::Connect);
@@ -388,7 +387,7 @@ fn proxies_that_refuse_are_named_without_their_password(b: &Backend) {
         assert_eq!(fault.kind, FaultKind::Proxy);
         assert!(fault.detail.contains(word) && fault.detail.contains(&proxy.port.to_string()), "{fault}");
     }
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let closed = CLOSED;
     let url = format!("http://127.0.0.1:{closed}");
     assert_eq!(failure(b, proxied("http://model.example.test/", url)).kind, FaultKind::Proxy);
     assert_eq!(failure(b, proxied("http://a.test/", "socks5://x:1".into())).kind, FaultKind::Proxy);

@@ -4,6 +4,7 @@
 
 mod backend;
 mod chaos;
+mod dialing;
 mod ends;
 mod files;
 mod framing;
@@ -13,6 +14,7 @@ mod locks;
 mod pool;
 mod pressure;
 mod processes;
+mod proxies;
 mod proxy;
 mod search;
 mod server;

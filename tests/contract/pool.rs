@@ -1,6 +1,5 @@
 //! Connections that are kept: which are used again, and which never.
 
-use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -173,20 +172,4 @@ fn few_connections_are_kept(b: &Backend) {
     thread::sleep(Duration::from_millis(300));
     let open = open.load(Ordering::SeqCst);
     assert!(open > 0 && open <= 64 && made > open, "{open} of {made}");
-}
-
-on_each_backend!(an_address_that_refuses_is_followed_by_the_next);
-fn an_address_that_refuses_is_followed_by_the_next(b: &Backend) {
-    // The other family comes first.
-    let Ok(listener) = std::net::TcpListener::bind("[::1]:0") else { return };
-    let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
-        for mut socket in listener.incoming().flatten() {
-            let mut piece = [0; 4096];
-            let _ = socket.read(&mut piece);
-            let _ = std::io::Write::write_all(&mut socket, b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n6");
-        }
-    });
-    let answer = exchange(b, request(format!("http://localhost:{port}/")));
-    assert_eq!((answer.body.as_slice(), answer.end), (b"6".as_slice(), Ok(())));
 }

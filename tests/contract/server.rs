@@ -11,6 +11,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{HandshakeKind, ServerConfig, ServerConnection, StreamOwned};
 
+/// A port of the local host where nobody listens: a free one may be somebody else's the next moment.
+pub const CLOSED: u16 = 1;
+
 /// A byte stream of a client.
 pub trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
@@ -105,6 +108,12 @@ impl Client {
         ));
     }
 
+    /// Goes on over TLS inside what there is.
+    pub fn secure(self, certificate: &str) -> Self {
+        let connection = ServerConnection::new(config(certificate)).unwrap();
+        Self(BufReader::new(Box::new(StreamOwned::new(connection, self.0.into_inner()))))
+    }
+
     /// Copies both ways between the client and a server at `address`, until one of them leaves.
     pub fn tunnel(self, address: &str) {
         let server = TcpStream::connect(address).unwrap();
@@ -128,6 +137,21 @@ thread_local! {
     static PLAIN: std::cell::RefCell<Option<TcpStream>> = const { std::cell::RefCell::new(None) };
 }
 
+/// What a server with one of the certificates in `certs` says of itself.
+fn config(certificate: &str) -> Arc<ServerConfig> {
+    let certs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("contract/certs");
+    let chain = CertificateDer::from_pem_file(certs.join(format!("{certificate}.pem"))).unwrap();
+    let key = PrivateKeyDer::from_pem_file(certs.join(format!("{certificate}.key"))).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![chain], key)
+        .unwrap();
+    Arc::new(config)
+}
+
 /// A server; lives until the process ends.
 pub struct Server {
     pub port: u16,
@@ -143,17 +167,7 @@ impl Server {
 
     /// The same over TLS; `certificate` names files in `certs`.
     pub fn tls(certificate: &str, serve: impl Fn(Client, usize) + Send + Sync + 'static) -> Self {
-        let certs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("contract/certs");
-        let chain = CertificateDer::from_pem_file(certs.join(format!("{certificate}.pem"))).unwrap();
-        let key = PrivateKeyDer::from_pem_file(certs.join(format!("{certificate}.key"))).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![chain], key)
-            .unwrap();
-        Self::listen(Some(Arc::new(config)), serve)
+        Self::listen(Some(config(certificate)), serve)
     }
 
     fn listen(tls: Option<Arc<ServerConfig>>, serve: impl Fn(Client, usize) + Send + Sync + 'static) -> Self {

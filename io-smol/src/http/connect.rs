@@ -4,20 +4,17 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::pin::Pin;
 use std::task::Poll;
-use std::time::Duration;
 
 use smol::future::{or, poll_fn};
 use smol::{Async, Timer, unblock};
 use tau_core::fault::{FaultKind, IoFault};
 use tau_core::op::{HttpRequest, host_of};
+use tau_io_std::sys::net::{Failed, NEXT_ADDRESS};
 use tau_io_std::sys::proxy::{Url, select};
 use tau_io_std::sys::tunnel::{Forward, Tunnel};
 use tau_io_std::sys::{env, net};
 
 use super::wire::Wire;
-
-/// How long an address may take before the next one is tried beside it (RFC 8305).
-const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 
 /// A connection for requests to one place.
 #[derive(Debug)]
@@ -67,41 +64,31 @@ async fn dial(host: &str, port: u16, shown: &str, kind: FaultKind) -> io::Result
     let (name, origin) = (host.to_owned(), shown.to_owned());
     let addresses =
         unblock(move || net::resolve(&name, port, &origin, kind)).await.map_err(io::Error::other)?;
-    match race(&in_turn(addresses)).await {
+    match race(&addresses).await {
         Ok(stream) => {
             stream.get_ref().set_nodelay(true)?;
             Ok(Wire::Plain(stream))
         }
-        Err(last) => Err(io::Error::other(net::unreachable(shown, kind, last.as_ref()))),
+        Err(failed) => Err(io::Error::other(net::unreachable(shown, kind, &failed))),
     }
 }
 
-/// The families in turn, beginning with that of the first address (RFC 8305 §4).
-fn in_turn(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
-    let first = addresses.first().is_some_and(SocketAddr::is_ipv6);
-    let (own, other): (Vec<_>, Vec<_>) = addresses.into_iter().partition(|at| at.is_ipv6() == first);
-    let (mut own, mut other) = (own.into_iter(), other.into_iter());
-    let mut sorted = Vec::new();
-    loop {
-        let pair = [own.next(), other.next()];
-        if pair == [None, None] {
-            return sorted;
-        }
-        sorted.extend(pair.into_iter().flatten());
-    }
-}
+type Outcome = Result<Async<TcpStream>, (SocketAddr, io::Error)>;
+type Attempt = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-type Attempt = Pin<Box<dyn Future<Output = io::Result<Async<TcpStream>>> + Send>>;
+fn attempt(address: SocketAddr) -> Attempt {
+    Box::pin(async move { Async::<TcpStream>::connect(address).await.map_err(|e| (address, e)) })
+}
 
 /// The first connection that stands. An address that fails, or takes long, calls the next one.
-async fn race(addresses: &[SocketAddr]) -> Result<Async<TcpStream>, Option<io::Error>> {
+async fn race(addresses: &[SocketAddr]) -> Result<Async<TcpStream>, Failed> {
     let mut rest = addresses.iter();
     let mut running: Vec<Attempt> = Vec::new();
-    let mut last = None;
+    let mut failed = Failed::new();
     loop {
-        let more = rest.next().map(|address| running.push(Box::pin(Async::<TcpStream>::connect(*address))));
+        let more = rest.next().map(|address| running.push(attempt(*address)));
         if running.is_empty() {
-            return Err(last);
+            return Err(failed);
         }
         let patience = async {
             match more {
@@ -112,14 +99,14 @@ async fn race(addresses: &[SocketAddr]) -> Result<Async<TcpStream>, Option<io::E
         };
         match or(async { Some(first(&mut running).await) }, patience).await {
             Some(Ok(stream)) => return Ok(stream),
-            Some(Err(e)) => last = Some(e),
+            Some(Err(why)) => failed.push(why),
             None => {}
         }
     }
 }
 
 /// The first attempt that ends, which is then no longer among them.
-async fn first(running: &mut Vec<Attempt>) -> io::Result<Async<TcpStream>> {
+async fn first(running: &mut Vec<Attempt>) -> Outcome {
     poll_fn(|cx| {
         for at in 0..running.len() {
             let Some(attempt) = running.get_mut(at) else { break };
@@ -148,21 +135,12 @@ async fn dig(wire: &mut Wire, mut tunnel: Tunnel<'_>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use super::*;
 
     fn address(text: &str) -> SocketAddr {
         text.parse().unwrap()
-    }
-
-    #[test]
-    fn families_take_turns() {
-        let [a, b, c, d] = ["[::1]:1", "[::2]:1", "1.1.1.1:1", "2.2.2.2:1"].map(address);
-        assert_eq!(in_turn(vec![a, b, c, d]), [a, c, b, d]);
-        assert_eq!(in_turn(vec![c, d, a]), [c, a, d]);
-        assert_eq!(in_turn(vec![a, b]), [a, b]);
-        assert!(in_turn(Vec::new()).is_empty());
     }
 
     #[test]
@@ -179,7 +157,7 @@ mod tests {
             assert_eq!(stream.get_ref().peer_addr().unwrap(), good, "{places:?}");
         }
         assert!(start.elapsed() < Duration::from_secs(5));
-        assert!(smol::block_on(race(&[closed, closed])).unwrap_err().is_some());
-        assert!(smol::block_on(race(&[])).unwrap_err().is_none());
+        assert_eq!(smol::block_on(race(&[closed, closed])).unwrap_err().len(), 2);
+        assert!(smol::block_on(race(&[])).unwrap_err().is_empty());
     }
 }

@@ -5,15 +5,27 @@ use std::cell::RefCell;
 use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tau_core::op::HttpRequest;
 
+use crate::sys::wake::Wake;
 use crate::sys::{CancelToken, net};
 
 thread_local! {
     static CURRENT: RefCell<Option<Arc<Call>>> = const { RefCell::new(None) };
+}
+
+/// What ends the waiting of an exchange.
+#[derive(Debug, Default)]
+enum Waits {
+    #[default]
+    Not,
+    /// For bytes of a socket.
+    For(Arc<TcpStream>),
+    /// Until this is signalled.
+    On(Arc<Wake>),
 }
 
 /// One exchange.
@@ -25,7 +37,7 @@ pub(super) struct Call {
     head_deadline: Option<Instant>,
     head_limit: Option<Duration>,
     idle_limit: Option<Duration>,
-    socket: Mutex<Option<Arc<TcpStream>>>,
+    waits: Mutex<Waits>,
     in_body: AtomicBool,
     drain_only: AtomicBool,
     kept: AtomicBool,
@@ -42,7 +54,7 @@ impl Call {
             head_deadline: head_limit.map(|limit| Instant::now() + limit),
             head_limit,
             idle_limit: request.idle_timeout_ms.map(Duration::from_millis),
-            socket: Mutex::new(None),
+            waits: Mutex::default(),
             in_body: AtomicBool::new(false),
             drain_only: AtomicBool::new(false),
             kept: AtomicBool::new(false),
@@ -61,18 +73,32 @@ impl Call {
         CURRENT.with_borrow(Clone::clone).ok_or_else(|| io::Error::other("no exchange is going on"))
     }
 
-    /// Ends all waiting on the socket. Called from another thread.
+    /// Ends all waiting. Called from another thread.
     pub(super) fn shut(&self) {
-        if let Some(socket) = &*self.socket.lock().unwrap_or_else(PoisonError::into_inner) {
-            let _ = socket.shutdown(Shutdown::Both);
+        match &*self.waits() {
+            Waits::Not => {}
+            Waits::For(socket) => drop(socket.shutdown(Shutdown::Both)),
+            Waits::On(wake) => wake.wake(),
         }
+    }
+
+    fn waits(&self) -> MutexGuard<'_, Waits> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The exchange has no socket yet, and waits for this as well until the guard is dropped.
+    pub(super) fn wake_by(&self, wake: &Arc<Wake>) -> io::Result<Waking<'_>> {
+        *self.waits() = Waits::On(Arc::clone(wake));
+        // A cancel that came before has woken nobody.
+        self.check()?;
+        Ok(Waking(self))
     }
 
     /// The exchange goes on over this socket; `kept` = an earlier exchange used it.
     pub(super) fn use_socket(&self, socket: &Arc<TcpStream>, kept: bool) {
-        let mut current = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        if current.as_ref().is_none_or(|current| !Arc::ptr_eq(current, socket)) {
-            *current = Some(Arc::clone(socket));
+        let mut current = self.waits();
+        if !matches!(&*current, Waits::For(current) if Arc::ptr_eq(current, socket)) {
+            *current = Waits::For(Arc::clone(socket));
             self.kept.store(kept, Ordering::Relaxed);
         }
     }
@@ -138,13 +164,22 @@ impl Call {
     /// Begins again.
     pub(super) fn renew(&self) {
         self.kept.store(false, Ordering::Relaxed);
-        *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.waits() = Waits::Not;
     }
 }
 
 /// Long limits in whole seconds, so that a socket need not be told a new one at each step.
 fn rounded(left: Duration) -> Duration {
     if left < Duration::from_secs(5) { left } else { Duration::from_secs(left.as_secs() + 1) }
+}
+
+/// See [`Call::wake_by`].
+pub(super) struct Waking<'a>(&'a Call);
+
+impl Drop for Waking<'_> {
+    fn drop(&mut self) {
+        *self.0.waits() = Waits::Not;
+    }
 }
 
 /// Ends the current call of the thread when dropped.

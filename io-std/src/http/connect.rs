@@ -1,8 +1,6 @@
 //! Making connections: names, addresses, proxies, TLS.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
 use tau_core::fault::{FaultKind, IoFault};
 use tau_core::op::host_of;
@@ -14,6 +12,7 @@ use ureq::unversioned::transport::{ConnectionDetails, Connector, NextTimeout};
 
 use super::call::Call;
 use super::conn::Conn;
+use super::race::race;
 use super::wire::Wire;
 use crate::sys::proxy::{Url, select};
 use crate::sys::tunnel::{Forward, Tunnel};
@@ -68,40 +67,23 @@ fn connect(call: &Call) -> io::Result<Conn> {
     Ok(Conn::new(wire.encrypt(&target.host)?, true, None))
 }
 
-/// A connection to one of the addresses of a host, tried in turn. The time left is shared by those not yet tried.
+/// A connection to one of the addresses of a host.
 fn dial(call: &Call, host: &str, port: u16, shown: &str, kind: FaultKind) -> io::Result<Wire> {
-    // Neither a look-up nor a connect can be woken: a driver answers a cancel in our place.
+    // A look-up cannot be woken: a driver answers a cancel in our place.
     call.cancel.set_detachable(true);
-    let stream = net::resolve(host, port, shown, kind)
-        .map_err(io::Error::other)
-        .and_then(|addresses| reach(call, &addresses, shown, kind));
+    let addresses = net::resolve(host, port, shown, kind);
     call.cancel.set_detachable(false);
     call.check()?;
-    let stream = stream?;
+    let addresses = addresses.map_err(io::Error::other)?;
+    let stream = match race(&addresses, call)? {
+        Ok(stream) => stream,
+        Err(failed) => return Err(io::Error::other(net::unreachable(shown, kind, &failed))),
+    };
     stream.set_nodelay(true)?;
     let wire = Wire::new(stream);
     call.use_socket(wire.socket(), false);
     call.check()?;
     Ok(wire)
-}
-
-fn reach(call: &Call, addresses: &[SocketAddr], shown: &str, kind: FaultKind) -> io::Result<TcpStream> {
-    let mut last = None;
-    for (at, address) in addresses.iter().enumerate() {
-        call.check()?;
-        let left = u32::try_from(addresses.len() - at).unwrap_or(1);
-        let limit = call.limit()?.map(|limit| (limit / left).max(Duration::from_millis(10)));
-        let result = match limit {
-            Some(limit) => TcpStream::connect_timeout(address, limit),
-            None => TcpStream::connect(address),
-        };
-        match result {
-            Ok(stream) => return Ok(stream),
-            Err(e) => last = Some(e),
-        }
-    }
-    call.limit()?;
-    Err(io::Error::other(net::unreachable(shown, kind, last.as_ref())))
 }
 
 /// Asks a proxy for a tunnel.

@@ -7,6 +7,7 @@
 mod call;
 mod conn;
 mod connect;
+mod race;
 mod wire;
 
 use std::io::{self, ErrorKind, Read};

@@ -10,7 +10,13 @@ use tau_core::op::{HttpRequest, host_of};
 
 use super::fault;
 
-/// The addresses of a host. May block on a name server. `shown` is the host for faults; a name that is unknown is a
+/// How long an address may take before the next one is tried beside it (RFC 8305).
+pub const NEXT_ADDRESS: Duration = Duration::from_millis(250);
+
+/// Addresses that took no connection, and why.
+pub type Failed = Vec<(SocketAddr, io::Error)>;
+
+/// The addresses of a host, in the order in which to try them. May block on a name server. `shown` is the host for faults; a name that is unknown is a
 /// fault `Dns` for a target (`Connect`), and one of the given kind for anything else.
 ///
 /// # Errors
@@ -27,16 +33,39 @@ pub fn resolve(host: &str, port: u16, shown: &str, kind: FaultKind) -> Result<Ve
     match (host, port).to_socket_addrs() {
         Ok(addresses) => {
             let addresses: Vec<_> = addresses.collect();
-            if addresses.is_empty() { Err(unknown("")) } else { Ok(addresses) }
+            if addresses.is_empty() { Err(unknown("")) } else { Ok(in_turn(addresses)) }
         }
         Err(e) => Err(unknown(&format!(" ({})", fault::text(&e)))),
     }
 }
 
-/// None of the addresses took a connection; `last` = why the last one did not.
+/// The families in turn, beginning with that of the first address (RFC 8305 §4).
+fn in_turn(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    let first = addresses.first().is_some_and(SocketAddr::is_ipv6);
+    let (own, other): (Vec<_>, Vec<_>) = addresses.into_iter().partition(|at| at.is_ipv6() == first);
+    let (mut own, mut other) = (own.into_iter(), other.into_iter());
+    let mut sorted = Vec::new();
+    loop {
+        let pair = [own.next(), other.next()];
+        if pair == [None, None] {
+            return sorted;
+        }
+        sorted.extend(pair.into_iter().flatten());
+    }
+}
+
+/// None of the addresses took a connection. Where the reasons differ, each address is told with its own.
 #[must_use]
-pub fn unreachable(shown: &str, kind: FaultKind, last: Option<&io::Error>) -> IoFault {
-    let why = last.map_or_else(|| "no address".to_owned(), fault::text);
+pub fn unreachable(shown: &str, kind: FaultKind, failed: &Failed) -> IoFault {
+    let mut reasons = failed.iter().map(|(address, e)| (address.ip(), fault::text(e)));
+    let why = match reasons.next() {
+        None => "no address".to_owned(),
+        Some((_, first)) if reasons.all(|(_, other)| other == first) => first,
+        Some(_) => {
+            let each = failed.iter().map(|(address, e)| format!("{}: {}", address.ip(), fault::text(e)));
+            each.collect::<Vec<_>>().join("; ")
+        }
+    };
     IoFault::new(kind, format!("{shown}: could not connect ({why})"))
 }
 
@@ -123,5 +152,41 @@ pub fn broken(error: &io::Error, url: &str) -> IoFault {
             IoFault::new(FaultKind::TimedOut, format!("{}: nothing arrived in time", host_of(url)))
         }
         _ => IoFault::new(fault::kind(error), format!("{}: {}", host_of(url), fault::text(error))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn families_take_turns() {
+        let [a, b, c, d] = ["[::1]:1", "[::2]:1", "1.1.1.1:1", "2.2.2.2:1"].map(address);
+        assert_eq!(in_turn(vec![a, b, c, d]), [a, c, b, d]);
+        assert_eq!(in_turn(vec![c, d, a]), [c, a, d]);
+        assert_eq!(in_turn(vec![a, b]), [a, b]);
+        assert!(in_turn(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn reasons_are_told_once_where_they_are_the_same() {
+        let refused = |at: &str| (address(at), ErrorKind::ConnectionRefused.into());
+        let unreachable_host = |at: &str| (address(at), ErrorKind::HostUnreachable.into());
+        let (one, other) = ("1.1.1.1:1", "[::1]:1");
+        for (failed, expected) in [
+            (vec![], "h: could not connect (no address)"),
+            (vec![refused(one)], "h: could not connect (connection refused)"),
+            (vec![refused(one), refused(other)], "h: could not connect (connection refused)"),
+            (
+                vec![refused(one), unreachable_host(other)],
+                "h: could not connect (1.1.1.1: connection refused; ::1: host unreachable)",
+            ),
+        ] {
+            assert_eq!(unreachable("h", FaultKind::Connect, &failed).detail, expected);
+        }
     }
 }
