@@ -12,6 +12,7 @@ use tau_core::event::Event;
 use tau_core::hub::Hub;
 use tau_core::input::Command;
 use tau_core::settings::{Scope, Source, load};
+use tau_core::tools::BUILTIN_NAMES;
 use tau_io_std::embed::{HostTool, Options};
 use tau_io_std::machine::{Sink, SinkFlow};
 use tau_io_std::sys::clock::Clock;
@@ -23,6 +24,8 @@ enum Saying {
     Texts(Vec<String>),
     /// Calls of a tool that tells a number of intermediate results.
     Calls(Vec<u8>),
+    /// Calls of built-in tools, one after the other; numbers choose them.
+    Works(Vec<u8>),
     Cut(String),
     Refused(u16),
     /// The connection closes in the middle of the text.
@@ -43,6 +46,7 @@ fn saying() -> impl Strategy<Value = Saying> {
     prop_oneof![
         4 => vec(text, 1..6).prop_map(Saying::Texts),
         4 => vec(0..4u8, 1..4).prop_map(Saying::Calls),
+        4 => vec(any::<u8>(), 1..4).prop_map(Saying::Works),
         1 => text.prop_map(Saying::Cut),
         1 => prop_oneof![Just(400u16), Just(429), Just(500)].prop_map(Saying::Refused),
         1 => text.prop_map(Saying::Broken),
@@ -54,6 +58,22 @@ fn dialogue() -> impl Strategy<Value = Dialogue> {
         .prop_map(|(sayings, pieces, follow_ups, retries)| Dialogue { sayings, pieces, follow_ups, retries })
 }
 
+/// A call of a built-in tool: files of a few names, commands, searches, and what fails.
+fn work(number: u8) -> (&'static str, serde_json::Value) {
+    let file = format!("file{}.txt", number % 3);
+    match number / 3 % 10 {
+        0 | 1 => ("write", json!({"path": file, "content": format!("one\ntwo {number}\nthree\n")})),
+        2 => ("read", json!({"path": file})),
+        3 => ("edit", json!({"path": file, "edits": [{"oldText": "two", "newText": "2"}]})),
+        4 => ("bash", json!({"command": format!("printf 'é😀'; echo err >&2; cat {file}; exit {}", number % 3)})),
+        5 => ("bash", json!({"command": "seq 1 3000"})),
+        6 => ("grep", json!({"pattern": "t(wo|hree)"})),
+        7 => ("find", json!({"pattern": "*.txt"})),
+        8 => ("ls", json!({})),
+        _ => ("read", json!({"path": "no/such/file"})),
+    }
+}
+
 impl Dialogue {
     fn replies(&self) -> Vec<Reply> {
         let reply = |saying: &Saying| match saying {
@@ -62,6 +82,14 @@ impl Dialogue {
                 let ids: Vec<String> = (0..steps.len()).map(|at| format!("call_{at}")).collect();
                 let calls = ids.iter().zip(steps);
                 let calls = calls.map(|(id, steps)| (id.as_str(), "count", json!({"steps": steps})));
+                openai::calls(&calls.collect::<Vec<_>>())
+            }
+            Saying::Works(numbers) => {
+                let ids: Vec<String> = (0..numbers.len()).map(|at| format!("work_{at}")).collect();
+                let calls = ids.iter().zip(numbers).map(|(id, number)| {
+                    let (name, args) = work(*number);
+                    (id.as_str(), name, args)
+                });
                 openai::calls(&calls.collect::<Vec<_>>())
             }
             Saying::Cut(text) => openai::cut(text),
@@ -108,9 +136,14 @@ macro_rules! shown_by {
             if steps == 3 { Err("three is too many".into()) } else { Ok(format!("counted {steps}")) }
         });
         let base_url = format!("{}/v1", server.url());
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().canonicalize().unwrap().to_str().unwrap().to_owned();
         let options = Options::server(&base_url, "openai-completions", "m1")
             .key("k")
-            .host_tool(count.sequential())
+            .cwd(&place)
+            .tools(BUILTIN_NAMES)
+            .sequential_tools()
+            .host_tool(count)
             .settings(load(&[source]).0);
         let mut parts = options.into_parts().unwrap();
         parts.boot.seed = [7; 32];
@@ -120,6 +153,8 @@ macro_rules! shown_by {
         let seen = Arc::clone(&events);
         let sink: Sink<Hub> = Box::new(move |event: &Event, _: &Hub| {
             seen.lock().unwrap().push(match event {
+                // When the output of a command is shown depends on when it came.
+                Event::ToolUpdate { name, .. } if &**name == "bash" => return SinkFlow::Go,
                 // Its usage is what has arrived by then, which the network decides.
                 Event::MessageUpdate { update, .. } => format!("{update:?}"),
                 event => format!("{event:?}"),
@@ -138,10 +173,11 @@ macro_rules! shown_by {
             }
         });
         engine.wait_idle();
-        let asked: Vec<_> = server.requests().into_iter().map(|request| request.body).collect();
         let url = server.url();
-        let events: Vec<String> =
-            events.lock().unwrap().iter().map(|event| mask(&event.replace(&url, "http://server"))).collect();
+        let masked = |text: &str| mask(&text.replace(&url, "http://server").replace(&place, "/folder"));
+        let asked: Vec<_> =
+            server.requests().into_iter().map(|request| masked(&request.body.to_string())).collect();
+        let events: Vec<String> = events.lock().unwrap().iter().map(|event| masked(event)).collect();
         (events, asked)
     }};
 }
@@ -161,7 +197,9 @@ fn mask(event: &str) -> String {
             continue;
         }
         let digits = word.chars().filter(char::is_ascii_digit).count();
-        let is_time = digits >= 12 || (word.len() == 36 && word.matches('-').count() == 4);
+        // So are names of files that hold the whole output of a command.
+        let is_file = word.contains("-bash-");
+        let is_time = is_file || digits >= 12 || (word.len() == 36 && word.matches('-').count() == 4);
         masked.push_str(if is_time { "<time>" } else { &word });
         word.clear();
         if c != '\0' {
