@@ -65,7 +65,10 @@ fn work(number: u8) -> (&'static str, serde_json::Value) {
         0 | 1 => ("write", json!({"path": file, "content": format!("one\ntwo {number}\nthree\n")})),
         2 => ("read", json!({"path": file})),
         3 => ("edit", json!({"path": file, "edits": [{"oldText": "two", "newText": "2"}]})),
-        4 => ("bash", json!({"command": format!("printf 'é😀'; echo err >&2; cat {file}; exit {}", number % 3)})),
+        4 => (
+            "bash",
+            json!({"command": format!("printf 'é😀'; echo err >&2; cat {file}; exit {}", number % 3)}),
+        ),
         5 => ("bash", json!({"command": "seq 1 3000"})),
         6 => ("grep", json!({"pattern": "t(wo|hree)"})),
         7 => ("find", json!({"pattern": "*.txt"})),

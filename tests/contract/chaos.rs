@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use tau_core::fault::{FaultKind, IoFault};
 use tau_core::op::HttpRequest;
 
-use crate::backend::{Backend, io_smol, io_std};
-use crate::http::{Answer, exchange, gzip, request};
+use crate::backend::{Backend, alone, io_smol, io_std};
+use crate::http::{Answer, exchange, extra_authority, gzip, request};
 use crate::server::{Client, Server};
 
 /// Numbers from a seed (xorshift).
@@ -156,8 +156,8 @@ fn play(seed: u64) -> Play {
 /// What came of two requests in a row; of a fault only its kind.
 type Outcome = Vec<(u16, Vec<u8>, Result<(), FaultKind>)>;
 
-fn outcome(backend: &Backend, seed: u64, limit: u64) -> Outcome {
-    let server = Server::new(move |mut client: Client, _| {
+fn outcome(backend: &Backend, way: Way, seed: u64, limit: u64) -> Outcome {
+    let play_out = move |mut client: Client, _: usize| {
         while client.request().is_some() {
             let play = play(seed);
             for piece in &play.pieces {
@@ -170,18 +170,40 @@ fn outcome(backend: &Backend, seed: u64, limit: u64) -> Outcome {
                 return;
             }
         }
-    });
+    };
+    let babble = move |mut client: Client, _: usize| {
+        // Instead of a handshake, or in its middle.
+        for piece in play(seed).pieces {
+            client.send(piece);
+        }
+        if play(seed).closes { client.leave() } else { client.drain() }
+    };
+    let server = match way {
+        Way::Plain => Server::new(play_out),
+        Way::Tls => Server::tls("good", play_out),
+        Way::NoTls | Way::Connect => Server::new(babble),
+    };
+    let url = match way {
+        Way::Plain => server.url("/"),
+        Way::Tls | Way::NoTls => format!("https://localhost:{}/", server.port),
+        Way::Connect => "https://localhost/".to_owned(),
+    };
+    let proxy = matches!(way, Way::Connect).then(|| format!("http://user:secret@localhost:{}", server.port));
     let limit = Some(limit);
     let one = || {
-        let asked =
-            HttpRequest { head_timeout_ms: limit, idle_timeout_ms: limit, ..request(server.url("/")) };
+        let asked = HttpRequest {
+            head_timeout_ms: limit,
+            idle_timeout_ms: limit,
+            proxy: proxy.clone(),
+            ..request(&url)
+        };
         let start = Instant::now();
         let Answer { status, body, end, .. } = exchange(backend, asked);
         let took = start.elapsed();
         assert!(took < Duration::from_secs(20), "{}: seed {seed} took {took:?}", backend.name);
         if let Err(IoFault { detail, .. }) = &end {
             assert!(!detail.contains("secret"), "seed {seed}: {detail}");
-            assert!(detail.contains("127.0.0.1"), "seed {seed}: {detail}");
+            assert!(detail.contains("127.0.0.1") || detail.contains("localhost"), "seed {seed}: {detail}");
         }
         (status, body, end.map_err(|fault| fault.kind))
     };
@@ -200,14 +222,46 @@ fn same(one: &Outcome, other: &Outcome) -> bool {
     })
 }
 
+/// How a server is reached.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Plain,
+    Tls,
+    /// It should speak TLS and does not.
+    NoTls,
+    /// It is the proxy that is asked for a tunnel.
+    Connect,
+}
+
 #[test]
 fn what_servers_do_comes_out_the_same() {
+    all_come_out_the_same(Way::Plain, 160);
+}
+
+#[test]
+fn what_servers_do_over_tls_comes_out_the_same() {
+    alone("chaos::with_authority", &[extra_authority()]);
+}
+
+#[test]
+#[ignore = "run by `what_servers_do_over_tls_comes_out_the_same` with its environment"]
+fn with_authority() {
+    all_come_out_the_same(Way::Tls, 96);
+}
+
+#[test]
+fn what_is_said_instead_of_a_handshake_comes_out_the_same() {
+    all_come_out_the_same(Way::NoTls, 48);
+    all_come_out_the_same(Way::Connect, 96);
+}
+
+fn all_come_out_the_same(way: Way, count: u64) {
     let (from, count) = match std::env::var("TAU_TEST_SEEDS") {
         Ok(range) => {
             let (from, count) = range.split_once('+').unwrap();
             (from.parse().unwrap(), count.parse().unwrap())
         }
-        Err(_) => (0, 160u64),
+        Err(_) => (0, count),
     };
     let workers: Vec<_> = (0..8)
         .map(|worker| {
@@ -218,14 +272,16 @@ fn what_servers_do_comes_out_the_same() {
                     // A busy machine may be late: the second time there is more of it.
                     let limits = [400, 3000].into_iter();
                     let mut outcomes = limits.map(|limit| {
-                        let [one, other] = backends.each_ref().map(|backend| outcome(backend, seed, limit));
+                        let [one, other] =
+                            backends.each_ref().map(|backend| outcome(backend, way, seed, limit));
                         (same(&one, &other), one, other)
                     });
                     let Some((false, ..)) = outcomes.next() else { continue };
                     if let Some((false, one, other)) = outcomes.next() {
                         let sent = shown(&play(seed).pieces.concat());
                         let (one, other) = (told(&one), told(&other));
-                        differences.push(format!("seed {seed}: {sent}\nio-std: {one}\nio-smol: {other}"));
+                        differences
+                            .push(format!("{way:?}, seed {seed}: {sent}\nio-std: {one}\nio-smol: {other}"));
                     }
                 }
                 differences

@@ -84,6 +84,17 @@ impl Client {
         }
     }
 
+    /// Says that nothing more comes, and waits until the client closes: who does not read to the end breaks the
+    /// connection.
+    pub fn leave(&mut self) {
+        PLAIN.with_borrow(|plain| {
+            if let Some(plain) = plain {
+                let _ = plain.shutdown(std::net::Shutdown::Write);
+            }
+        });
+        self.drain();
+    }
+
     /// Reads whatever comes until the client closes.
     pub fn drain(&mut self) {
         let _ = std::io::copy(&mut self.0, &mut std::io::sink());

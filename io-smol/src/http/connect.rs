@@ -123,7 +123,8 @@ async fn first(running: &mut Vec<Attempt>) -> Outcome {
 /// Asks a proxy for a tunnel.
 async fn dig(wire: &mut Wire, mut tunnel: Tunnel<'_>) -> io::Result<()> {
     wire.send(tunnel.request().as_bytes()).await?;
-    let mut piece = [0; 1024];
+    // Byte by byte: what follows the head is not ours.
+    let mut piece = [0; 1];
     loop {
         let n = wire.receive(&mut piece).await.map_err(|e| tunnel.broken(e))?;
         if tunnel.arrived(piece.get(..n).unwrap_or_default()).map_err(io::Error::other)? {

@@ -90,7 +90,8 @@ fn dial(call: &Call, host: &str, port: u16, shown: &str, kind: FaultKind) -> io:
 fn dig(wire: &mut Wire, mut tunnel: Tunnel<'_>) -> io::Result<()> {
     wire.write_all(tunnel.request().as_bytes())?;
     wire.flush()?;
-    let mut piece = [0; 1024];
+    // Byte by byte: what follows the head is not ours.
+    let mut piece = [0; 1];
     loop {
         let n = wire.read(&mut piece).map_err(|e| tunnel.broken(e))?;
         if tunnel.arrived(piece.get(..n).unwrap_or_default()).map_err(io::Error::other)? {

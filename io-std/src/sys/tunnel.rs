@@ -67,8 +67,8 @@ impl<'a> Tunnel<'a> {
         format!("CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{authorization}\r\n", place = self.place)
     }
 
-    /// Takes a piece of the answer; no bytes = the connection was closed. `true` = the tunnel stands. What follows
-    /// the head belongs to the tunnel, and nothing can follow before we have spoken.
+    /// Takes a piece of the answer; no bytes = the connection was closed. `true` = the tunnel stands. Whatever follows
+    /// the head belongs to the tunnel already: it must not be read before.
     ///
     /// # Errors
     /// Why there is no tunnel.
@@ -76,8 +76,10 @@ impl<'a> Tunnel<'a> {
         if piece.is_empty() {
             return Err(self.refused(&format!("it closed the connection when asked for {}", self.place)));
         }
+        let known = self.answer.len().saturating_sub(3);
         self.answer.extend_from_slice(piece);
-        if self.answer.windows(4).any(|end| end == b"\r\n\r\n") {
+        let news = self.answer.get(known..).unwrap_or_default();
+        if news.windows(4).any(|end| end == b"\r\n\r\n") {
             return match status(&self.answer) {
                 Some(200..=299) => Ok(true),
                 Some(407) => {
