@@ -137,3 +137,49 @@ fn six_hundred_tools(b: &Backend) {
     let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
     assert!(threads < 600, "{threads} threads");
 }
+
+on_each_backend!(descriptors_that_run_out_are_faults);
+fn descriptors_that_run_out_are_faults(b: &Backend) {
+    b.alone("ends::few_descriptors", &[]);
+}
+
+on_each_backend!(
+    #[ignore = "run by `descriptors_that_run_out_are_faults` in a process of its own"]
+    few_descriptors
+);
+/// Each op has an end, and afterwards everything is as before.
+fn few_descriptors(b: &Backend) {
+    let server = Server::new(|mut client, _| {
+        client.request();
+        thread::sleep(Duration::from_millis(100));
+        client.answer("200 OK", "x");
+    });
+    let ask = || Op::Http(request(server.url("/")));
+    b.run(ask()).unwrap();
+    b.run(Op::Proc(spec("true"))).unwrap();
+    let files = || std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+    let limit = |most: u64| {
+        let own = std::process::id().to_string();
+        let mut program = std::process::Command::new("prlimit");
+        program.args(["--pid", &own, &format!("--nofile={most}:")]).status().is_ok_and(|end| end.success())
+    };
+    let before = files();
+    if !limit(before + 30) {
+        return;
+    }
+    let running: Vec<_> =
+        (0..60).map(|at| b.start(if at % 2 == 0 { ask() } else { Op::Proc(spec("sleep 0.2")) })).collect();
+    let mut failed = 0;
+    for running in running {
+        if let Err(fault) = running.finish().1 {
+            failed += 1;
+            assert!(!fault.detail.is_empty());
+        }
+    }
+    assert!(failed > 0, "descriptors did not run out");
+    b.run(Op::Proc(spec("true"))).unwrap();
+    b.run(ask()).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    // Connections that are kept.
+    assert!(files() < before + 30, "{} after {before}", files());
+}

@@ -268,6 +268,9 @@ fn unreachable_places_are_faults(b: &Backend) {
     for bad in ["nonsense", "http://", "ftp://x/", "http://a b/"] {
         assert!(matches!(kind(bad), FaultKind::Invalid | FaultKind::Other | FaultKind::Dns), "{bad}");
     }
+    // What stands before the host is not told.
+    let fault = failure(b, request(format!("http://user:secret@127.0.0.1:{closed}/secret?key=secret")));
+    assert_eq!(fault.kind, FaultKind::Connect);
     let mut odd = request(format!("http://127.0.0.1:{closed}/"));
     odd.headers[0].1 = "secret\n".into();
     assert_eq!(failure(b, odd).kind, FaultKind::Invalid);

@@ -173,3 +173,27 @@ fn few_connections_are_kept(b: &Backend) {
     let open = open.load(Ordering::SeqCst);
     assert!(open > 0 && open <= 64 && made > open, "{open} of {made}");
 }
+
+on_each_backend!(all_kept_connections_may_have_died);
+/// Whatever is kept, a request is sent anew once at most, and then over a new connection.
+fn all_kept_connections_may_have_died(b: &Backend) {
+    let together = Arc::new(std::sync::Barrier::new(3));
+    let server = Server::new(move |mut client, number| {
+        client.request();
+        if number < 3 {
+            together.wait();
+        }
+        client.answer("200 OK", "x");
+        // What comes then is read, and answered by closing.
+        client.request();
+    });
+    let running: Vec<_> = (0..3).map(|_| b.start(Op::Http(request(server.url("/"))))).collect();
+    for running in running {
+        running.finish().1.unwrap();
+    }
+    for connections in 4..7 {
+        let answer = exchange(b, request(server.url("/")));
+        assert_eq!((answer.body.as_slice(), answer.end), (b"x".as_slice(), Ok(())));
+        assert_eq!(server.connections(), connections);
+    }
+}

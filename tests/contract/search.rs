@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tau_core::fault::{FaultKind, IoFault};
@@ -311,4 +312,28 @@ fn tool_vectors(b: &Backend) {
     }
     assert!(failed.is_empty(), "{} of {count} failed:\n{}", failed.len(), failed.join("\n"));
     assert!(count > 80, "{count}");
+}
+
+on_each_backend!(searches_are_cancelled_in_their_middle);
+fn searches_are_cancelled_in_their_middle(b: &Backend) {
+    let dir = TempDir::new().unwrap();
+    let first = dir.path().join("0.txt");
+    fs::write(&first, "the same line again and again\n".repeat(1 << 20)).unwrap();
+    for number in 1..400 {
+        fs::hard_link(&first, dir.path().join(format!("{number}.txt"))).unwrap();
+    }
+    let walk = WalkSpec { root: "/".into(), pattern: "no-such-name-*".into(), limit: 1 };
+    for what in [Op::Search(spec(dir.path(), "another line")), Op::Walk(walk)] {
+        let searching = matches!(what, Op::Search(_));
+        let running = b.start(what);
+        std::thread::sleep(Duration::from_millis(60));
+        let start = Instant::now();
+        running.cancel();
+        match running.finish().1 {
+            Err(fault) => assert_eq!(fault.kind, FaultKind::Cancelled),
+            // A small machine may have been looked through by then.
+            Ok(_) => assert!(!searching),
+        }
+        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    }
 }

@@ -41,6 +41,7 @@ pub(super) struct Call {
     in_body: AtomicBool,
     drain_only: AtomicBool,
     kept: AtomicBool,
+    renewed: AtomicBool,
     answered: AtomicBool,
 }
 
@@ -58,6 +59,7 @@ impl Call {
             in_body: AtomicBool::new(false),
             drain_only: AtomicBool::new(false),
             kept: AtomicBool::new(false),
+            renewed: AtomicBool::new(false),
             answered: AtomicBool::new(false),
         }
     }
@@ -161,8 +163,14 @@ impl Call {
         self.kept.load(Ordering::Relaxed) && !self.answered.load(Ordering::Relaxed)
     }
 
-    /// Begins again.
+    /// Whether the exchange began again, and wants a connection of its own.
+    pub(super) fn is_renewed(&self) -> bool {
+        self.renewed.load(Ordering::Relaxed)
+    }
+
+    /// Begins again. Other kept connections may be no better.
     pub(super) fn renew(&self) {
+        self.renewed.store(true, Ordering::Relaxed);
         self.kept.store(false, Ordering::Relaxed);
         *self.waits() = Waits::Not;
     }

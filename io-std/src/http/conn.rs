@@ -138,7 +138,11 @@ impl Transport for Conn {
 
     /// Asked when an exchange is over, and again before the connection is used anew.
     fn is_open(&mut self) -> bool {
+        let is_kept = self.exchanges == Exchanges::Between(true);
         self.exchanges = Exchanges::Between(true);
+        if is_kept && Call::current().is_ok_and(|call| call.is_renewed()) {
+            return false;
+        }
         !self.deaf && self.wire.is_quiet()
     }
 
