@@ -24,7 +24,8 @@ use tau_io_std::sys::clock::Clock;
 use crate::driver::{Control, Watch, drive};
 use crate::http::Client;
 
-/// One agent, among any number of them on one thread. Its methods may be called from any task or thread.
+/// One agent, among any number of them on one thread. Its methods may be called from any task or thread; dropping it
+/// aborts what goes on, and its driver stores that before it ends. Only [`close`](Self::close) tells when.
 ///
 /// ```
 /// use smol::stream::StreamExt;
@@ -120,7 +121,8 @@ impl Agent {
         })
     }
 
-    /// Adds a message to the active run: the model gets it with the next request.
+    /// Adds a message to the active run: the model gets it with the next request. While nothing runs it waits for the
+    /// next prompt, and goes with it.
     ///
     /// # Errors
     /// `closed`.
@@ -129,7 +131,7 @@ impl Agent {
         self.command(Command::Steer { text, images })
     }
 
-    /// Queues a message for when the active run would end.
+    /// Queues a message for when the active run would end; while nothing runs, the next one.
     ///
     /// # Errors
     /// `closed`.
@@ -138,9 +140,11 @@ impl Agent {
         self.command(Command::FollowUp { text, images })
     }
 
-    /// Ends the run at once; what was done stays. Returns before it has ended.
+    /// Ends the run at once; what was done stays. Returns before it has ended. While nothing runs it does nothing, to
+    /// later prompts neither.
     pub fn abort(&self) {
-        self.control.command(Command::Abort);
+        let now = self.control.now();
+        let _ = self.control.with_mut(|hub| hub.command(now, Command::Abort));
     }
 
     /// Ready when nothing goes on any more.
@@ -215,7 +219,7 @@ impl Agent {
         self.with(|hub| session_stats(hub.desk().session()))
     }
 
-    /// Looks at the machine.
+    /// Looks at the machine. The agent stands still meanwhile: be quick, and do not call it (it would wait for itself).
     pub fn with<T>(&self, look: impl FnOnce(&Hub) -> T) -> T {
         self.control.with(look)
     }

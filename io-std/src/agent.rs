@@ -99,7 +99,8 @@ impl Agent {
         })
     }
 
-    /// Adds a message to the active run: the model gets it with the next request.
+    /// Adds a message to the active run: the model gets it with the next request. While nothing runs it waits for the
+    /// next prompt, and goes with it.
     ///
     /// # Errors
     /// `closed`.
@@ -108,7 +109,7 @@ impl Agent {
         self.command(Command::Steer { text, images })
     }
 
-    /// Queues a message for when the active run would end.
+    /// Queues a message for when the active run would end; while nothing runs, the next one.
     ///
     /// # Errors
     /// `closed`.
@@ -117,7 +118,8 @@ impl Agent {
         self.command(Command::FollowUp { text, images })
     }
 
-    /// Ends the run at once; what was done stays. Returns before it has ended.
+    /// Ends the run at once; what was done stays. Returns before it has ended. While nothing runs it does nothing, to
+    /// later prompts neither.
     pub fn abort(&self) {
         self.engine.command(Command::Abort);
     }
@@ -125,6 +127,12 @@ impl Agent {
     /// Blocks until nothing goes on any more.
     pub fn wait(&self) {
         self.wait_for(Hub::is_idle);
+    }
+
+    /// Aborts what goes on, and returns when everything is stored, as dropping does. What does not end within 5 s is
+    /// left alone.
+    pub fn close(self) {
+        drop(self);
     }
 
     /// Changes the model for later requests; the thinking level is clamped to it.
@@ -187,7 +195,7 @@ impl Agent {
         self.with(|hub| session_stats(hub.desk().session()))
     }
 
-    /// Looks at the machine.
+    /// Looks at the machine. The agent stands still meanwhile: be quick, and do not call it (it would wait for itself).
     pub fn with<T>(&self, look: impl FnOnce(&Hub) -> T) -> T {
         self.engine.with(look)
     }

@@ -133,6 +133,10 @@ impl<M: Machine> Shared<M> {
 
     pub(crate) fn with_mut<T>(&self, change: impl FnOnce(&mut M) -> T) -> T {
         let mut state = self.lock();
+        // What was said before counts before.
+        while let Some(input) = state.inputs.pop_front() {
+            state.feed(&self.clock, input);
+        }
         let result = change(&mut state.machine);
         state.drain(&self.clock);
         self.unlock(state);

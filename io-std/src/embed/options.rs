@@ -34,7 +34,8 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// Adds an image: base64 data and its type, as `image/png`.
+    /// Adds an image: base64 data and its type, as `image/png`. It is sent as it is: what a service takes (kinds,
+    /// bytes, pixels) is up to the caller.
     #[must_use]
     pub fn image(mut self, mime_type: &str, base64: &str) -> Self {
         self.images.push(Block::image(base64, mime_type));
@@ -304,14 +305,16 @@ impl Options {
     // ----- looking on -----
 
     /// Sees every event, in order, on the thread that made it: the shortest way from the socket to a surface. It
-    /// must be quick, and must not call the agent.
+    /// must be quick, and must not call the agent (it would wait for itself). After a panic it is called with the next
+    /// event.
     #[must_use]
     pub fn on_event(mut self, look: impl FnMut(&Event) + Send + 'static) -> Self {
         self.on_event = Some(Box::new(look));
         self
     }
 
-    /// Sees every request before it leaves, and the head of every response. Requests hold the key.
+    /// Sees every request before it leaves, and the head of every response, on the thread that sends. Requests hold
+    /// the key. A panic costs nothing but the look.
     #[must_use]
     pub fn on_exchange(mut self, look: impl Fn(Exchange<'_>) + Send + Sync + 'static) -> Self {
         self.on_exchange = Some(Box::new(look));

@@ -19,7 +19,7 @@ use tau_core::tools::{BUILTIN_NAMES, BuiltinOptions, Tool, ToolEnv, ToolOutput, 
 
 use super::guarded;
 use super::hooks::Hooks;
-use super::options::{OnEvent, Options, Secrets};
+use super::options::{OnEvent, OnExchange, Options, Secrets};
 use super::tool::HostTool;
 use crate::machine::Handlers;
 use crate::sys::{CancelToken, env, random};
@@ -44,7 +44,7 @@ impl Options {
     /// Makes the machine's beginning, for a driver of your own. Opens the session.
     ///
     /// # Errors
-    /// `unknown_tool`, `bad_schema`, `bad_section` when the options cannot be followed, `session_unreadable`,
+    /// `unknown_tool`, `bad_tool_name`, `bad_schema`, `bad_section` when the options cannot be followed, `session_unreadable`,
     /// `no_randomness`.
     pub fn into_parts(self) -> Result<Parts, Fault> {
         let seed = || random::seed().map_err(|fault| Fault::new("no_randomness", fault.to_string()));
@@ -74,9 +74,14 @@ impl Options {
             options: self.request,
             block_images: false,
         };
-        let handlers =
-            Handlers { append, exchange: self.on_exchange, ..handlers(self.secrets, self.host, self.hooks) };
-        Ok(Parts { boot, handlers, on_event: self.on_event })
+        let exchange = self.on_exchange.map(|look| -> OnExchange {
+            Box::new(move |exchange| drop(guarded("on_exchange", || look(exchange))))
+        });
+        let on_event = self
+            .on_event
+            .map(|mut look| -> OnEvent { Box::new(move |event| drop(guarded("on_event", || look(event)))) });
+        let handlers = Handlers { append, exchange, ..handlers(self.secrets, self.host, self.hooks) };
+        Ok(Parts { boot, handlers, on_event })
     }
 
     fn all_tools(&self) -> Result<Vec<Arc<Tool>>, Fault> {
@@ -87,8 +92,8 @@ impl Options {
                 Fault::new("unknown_tool", format!("There is no built-in tool {name}; there are {known}."))
             })
         });
-        let own = self.host.iter().map(|host| match &host.schema_fault {
-            Some(why) => Err(Fault::new("bad_schema", why.clone())),
+        let own = self.host.iter().map(|host| match &host.fault {
+            Some(fault) => Err(fault.clone()),
             None => Ok(host.tool.clone()),
         });
         for tool in builtins.chain(own) {

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tau_core::json::{self, Value};
+use tau_core::fault::Fault;
+use tau_core::json::{self, JsonError, Value};
 use tau_core::op::{HostCall, Outcome};
 use tau_core::tools::{ExecutionMode, Runner, Tool, ToolOutput};
 
@@ -70,14 +71,16 @@ impl Call<'_> {
 #[derive(Clone)]
 pub struct HostTool {
     pub(super) tool: Tool,
-    pub(super) schema_fault: Option<String>,
+    /// Why no agent can have it.
+    pub(super) fault: Option<Fault>,
     run: Run,
 }
 
 impl HostTool {
-    /// A tool whose result is a text. The description tells the model when to use it, `schema` is the JSON Schema of
-    /// the arguments: a call that does not agree with it is refused before the function sees it. An `Err` is told to
-    /// the model as the failure of the call, and so is a panic.
+    /// A tool whose result is a text. The name has 1 to 64 letters, digits, `_` and `-`. The description tells the
+    /// model when to use it, `schema` is the JSON Schema of the arguments, of the type `object`: a call that does not
+    /// agree with it is refused before the function sees it. An `Err` is told to the model as the failure of the call,
+    /// and so is a panic. What is wrong with name or schema is said when an agent starts.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
@@ -97,11 +100,7 @@ impl HostTool {
         run: impl Fn(&mut Call<'_>) -> Result<ToolOutput, String> + Send + Sync + 'static,
     ) -> Self {
         let (name, parsed) = (name.into(), json::parse(schema));
-        let schema_fault = match &parsed {
-            Ok(Value::Object(_)) => None,
-            Ok(_) => Some(format!("the schema of the tool {name} is not an object")),
-            Err(why) => Some(format!("the schema of the tool {name} is not JSON: {why}")),
-        };
+        let fault = bad_name(&name).or_else(|| bad_schema(&name, &parsed));
         let tool = Tool {
             label: name.clone(),
             name,
@@ -113,7 +112,7 @@ impl HostTool {
             prepare: None,
             run: Runner::Host,
         };
-        Self { tool, schema_fault, run: Arc::new(run) }
+        Self { tool, fault, run: Arc::new(run) }
     }
 
     /// Calls of one reply that include one of this tool run one after the other.
@@ -153,6 +152,27 @@ impl HostTool {
         let result = guarded("the tool", || (self.run)(&mut call)).and_then(|result| result);
         Outcome::Host(result.unwrap_or_else(ToolOutput::error))
     }
+}
+
+/// What every service takes.
+fn bad_name(name: &str) -> Option<Fault> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let good = (1..=64).contains(&name.len()) && name.chars().all(fits);
+    (!good).then(|| {
+        let rule = "names are 1 to 64 letters, digits, _ and -";
+        Fault::new("bad_tool_name", format!("A tool cannot be called {name:?}: {rule}."))
+    })
+}
+
+fn bad_schema(name: &str, schema: &Result<Value, JsonError>) -> Option<Fault> {
+    let why = match schema {
+        Ok(Value::Object(fields)) if fields.get("type").and_then(Value::as_str) == Some("object") => {
+            return None;
+        }
+        Ok(_) => "is not one of an object: it needs \"type\": \"object\"".to_owned(),
+        Err(why) => format!("is not JSON: {why}"),
+    };
+    Some(Fault::new("bad_schema", format!("The schema of the tool {name} {why}.")))
 }
 
 impl fmt::Debug for HostTool {
