@@ -24,7 +24,7 @@ use tau_core::skills::{Resources, Skill};
 use tau_core::tools::selection::{ToolFlags, active_tools};
 use tau_core::tools::shell_env::{SessionFacts, blind, session_variables, unattended_defaults};
 use tau_core::tools::{BUILTIN_NAMES, BuiltinOptions, Tool, ToolEnv, builtins};
-use tau_io_std::sys::{clock, env, random};
+use tau_io_std::sys::{claim, clock, env, random};
 
 use crate::args::{Args, ModeArg};
 use crate::choose::{Chosen, choose, nothing_usable};
@@ -196,6 +196,7 @@ pub fn prepare(
     stdin_is_terminal: bool,
     warnings: &mut Vec<String>,
 ) -> Result<Ready, Refusal> {
+    claim::begin();
     let launch = Surroundings::gather()?;
     let base = Base::read(launch.clone(), &args, warnings)?;
     let mut rng = Entropy::new(random::seed().map_err(|fault| fault.to_string())?);
@@ -240,18 +241,23 @@ pub fn prepare_at(
     key_owner: Option<&str>,
     warnings: &mut Vec<String>,
 ) -> Result<Ready, String> {
+    claim::begin();
     let launch = Surroundings { cwd: cwd.to_owned(), ..Surroundings::gather()? };
     let base = Base::read(launch.clone(), args, warnings)?;
     let mut rng = Entropy::new(random::seed().map_err(|fault| fault.to_string())?);
     sessions::rehome(&base.place, &base.agent);
     let setting = base.session_dir();
     let at = Place { surroundings: &base.place, setting: setting.as_deref(), now: clock::wall() };
+    let mut told = |opened: Opened| {
+        warnings.extend(opened.note);
+        opened.session
+    };
     let session = match stored {
         Stored::Id(id) => {
             let path = at.by_id(&at.folder(args)?, id);
-            at.whole(&path.ok_or_else(|| format!("there is no session {id}"))?, &mut rng)?
+            told(at.whole(&path.ok_or_else(|| format!("there is no session {id}"))?, &mut rng)?)
         }
-        Stored::File(path) => at.at_path(path, &mut rng)?,
+        Stored::File(path) => told(at.at_path(path, &mut rng)?),
         Stored::New => at.fresh(args, None, &mut rng)?,
     };
     let base = at_session(base, session.cwd(), args, warnings)?.settle(false, warnings)?;
@@ -396,7 +402,7 @@ impl Workshop {
     /// When the file cannot be opened as a session.
     pub fn open_whole_session(&self, path: &str, rng: &mut Entropy) -> Result<Session, String> {
         let at = Place { surroundings: &self.base.place, setting: None, now: clock::wall() };
-        at.whole(path, rng)
+        Ok(at.whole(path, rng)?.session)
     }
 
     /// Opens the session of a file; what else belongs to its working directory, if that is another one.
@@ -410,7 +416,8 @@ impl Workshop {
         warnings: &mut Vec<String>,
     ) -> Result<(Session, Option<Base>), String> {
         let at = Place { surroundings: &self.base.place, setting: None, now: clock::wall() };
-        let session = at.at_path(path, rng)?;
+        let Opened { session, note, .. } = at.at_path(path, rng)?;
+        warnings.extend(note);
         let cwd = session.cwd();
         if cwd.is_empty() || cwd == self.base.place.cwd {
             return Ok((session, None));

@@ -13,6 +13,7 @@ mod strays;
 pub use find::Folder;
 pub use list::Found;
 pub use strays::rehome;
+use tau_io_std::sys::claim::claim;
 pub use tau_io_std::sys::session::load;
 
 use tau_core::entropy::Entropy;
@@ -240,15 +241,15 @@ impl Place<'_> {
     ///
     /// # Errors
     /// When the path is none, or the file cannot be opened as a session.
-    pub fn at_path(&self, path: &str, rng: &mut Entropy) -> Result<Session, String> {
-        Ok(self.read(&self.surroundings.resolve(path)?, rng)?.session)
+    pub fn at_path(&self, path: &str, rng: &mut Entropy) -> Result<Opened, String> {
+        self.read(&self.surroundings.resolve(path)?, rng)
     }
 
     /// The session in a file, with all of its branches.
     ///
     /// # Errors
     /// When the file cannot be opened as a session.
-    pub fn whole(&self, path: &str, rng: &mut Entropy) -> Result<Session, String> {
+    pub fn whole(&self, path: &str, rng: &mut Entropy) -> Result<Opened, String> {
         self.load(path, Want::Everything, rng)
     }
 
@@ -260,16 +261,18 @@ impl Place<'_> {
     }
 
     fn read(&self, path: &str, rng: &mut Entropy) -> Result<Opened, String> {
-        let session = self.load(path, Want::Context, rng)?;
-        Ok(Opened { session, resumed: true, note: None })
+        self.load(path, Want::Context, rng)
     }
 
-    fn load(&self, path: &str, want: Want, rng: &mut Entropy) -> Result<Session, String> {
+    fn load(&self, path: &str, want: Want, rng: &mut Entropy) -> Result<Opened, String> {
         let begin = |rng: &mut Entropy| {
             let id = UuidV7::default().next(self.now, rng);
             Header::new(id, self.now, self.surroundings.cwd.clone(), None)
         };
-        load(path, &self.surroundings.cwd, want, begin, rng)
+        let others = claim(path);
+        let mut session = load(path, &self.surroundings.cwd, want, begin, rng)?;
+        let note = others.then(|| beside(&mut session));
+        Ok(Opened { session, resumed: true, note })
     }
 
     /// A path, else an id or the beginning of one, here first.
@@ -284,6 +287,16 @@ impl Place<'_> {
         let other = find::elsewhere(self.everywhere(folder), wanted);
         Ok(other.map_or(Match::Nowhere, |(path, cwd)| Match::Elsewhere { path, cwd }))
     }
+}
+
+/// Another process is at work in the session, maybe in the middle of a run: that one is not the beginning of ours.
+fn beside(session: &mut Session) -> String {
+    let run = session.before_unfinished_run().map(|before| before.map(str::to_owned));
+    match run.map(|before| session.branch(before.as_deref())) {
+        Some(Ok(())) => "another process is at work in this session: its open run is left out, what comes now is a branch beside it",
+        _ => "another process has this session open: what both add are branches of it",
+    }
+    .to_owned()
 }
 
 enum Match {

@@ -27,6 +27,7 @@ pub mod stats;
 pub mod store;
 mod tail;
 pub mod tree;
+mod turn;
 
 pub use context::Context;
 pub use entry::{EntryBody, EntryKind, Header, ModelRef};

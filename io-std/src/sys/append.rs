@@ -11,8 +11,8 @@ use rustix::fs::OFlags;
 use tau_core::fault::{FaultKind, IoFault};
 use tau_core::op::{AppendOp, Outcome};
 
-use super::fault;
 use super::fs::private_dir;
+use super::{claim, fault};
 
 /// Mode of a new file: it may hold what only its owner should read.
 const FILE_MODE: u32 = 0o600;
@@ -33,6 +33,7 @@ pub fn append(op: &AppendOp) -> Result<Outcome, IoFault> {
             let _ = fs::remove_file(&op.path);
             return Err(fault::at(&op.path)(e));
         }
+        claim::made(&file);
         return Ok(Outcome::Appended { len: op.bytes.len() as u64, foreign: false });
     }
     let mut file = options().read(true).open(&op.path).map_err(fault::at(&op.path))?;

@@ -5,6 +5,7 @@ pub mod atomic;
 pub mod browser;
 pub mod callback;
 pub mod cancel;
+pub mod claim;
 pub mod clock;
 pub mod env;
 pub mod fault;

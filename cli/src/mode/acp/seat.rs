@@ -11,6 +11,7 @@ use tau_core::input::Command;
 use tau_core::json::{Value, Writer};
 use tau_core::op::Outcome;
 use tau_core::skills::Resources;
+use tau_io_std::sys::claim;
 use tau_io_std::sys::clock::Clock;
 
 use super::client::Client;
@@ -163,6 +164,9 @@ impl Seat {
     pub(super) fn close(mut self) {
         self.stop_clock();
         close(&self.engine);
+        if let Some(path) = self.engine.with(|hub| hub.desk().session().path().map(str::to_owned)) {
+            claim::release(&path);
+        }
     }
 }
 

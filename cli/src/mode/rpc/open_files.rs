@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tau_io_std::sys::claim::release;
+
 use crate::permission::real;
 
 /// The session files that the sessions of this process have open. Clones are the same.
@@ -30,17 +32,27 @@ impl OpenFiles {
             };
             return Err(format!("{} is open already, {place}", path.display()));
         }
-        match file {
+        let before = match file.clone() {
             Some(file) => open.insert(holder, file),
             None => open.remove(&holder),
         };
+        if before != file {
+            left(before);
+        }
         Ok(())
     }
 
     /// A session has ended, or did not begin.
     pub(super) fn release(&self, holder: Option<&str>) {
         let holder: Holder = holder.map(Into::into);
-        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&holder);
+        left(self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&holder));
+    }
+}
+
+/// Other processes have the file for themselves again.
+fn left(file: Option<PathBuf>) {
+    if let Some(file) = file {
+        release(&file.to_string_lossy());
     }
 }
 
