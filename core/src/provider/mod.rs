@@ -20,6 +20,7 @@ pub mod google;
 mod grammar;
 mod halves;
 pub mod headers;
+mod marker;
 pub mod mistral;
 pub mod openai_completions;
 pub mod openai_responses;

@@ -3,12 +3,12 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::Marker;
 use super::compat::{Compat, fallback_id};
 use crate::convert::Fold;
 use crate::fault::Fault;
 use crate::json::{Value, Writer};
 use crate::model::ThinkingLevel;
+use crate::provider::marker::Marker;
 use crate::provider::{ModelRequest, options, strict};
 
 /// Tokens kept for the answer beside a thinking budget; also the least budget the service takes.
@@ -109,7 +109,7 @@ pub(super) fn head(
         w.begin_object();
         w.field_str("type", "text");
         w.field_str("text", &prompt);
-        cache.write(&mut w);
+        cache.write_field(&mut w);
         w.end_object();
         w.end_array();
     }
@@ -214,7 +214,7 @@ fn write_tool(tool: &Value, compat: &Compat<'_>, marker: Marker, w: &mut Writer)
         }
         None => write_schema(parameters, w),
     }
-    marker.write(w);
+    marker.write_field(w);
     w.end_object();
     Ok(())
 }

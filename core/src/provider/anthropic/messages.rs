@@ -4,7 +4,7 @@ use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::{ERROR_IMAGE_MOVED, Marker, error_images_caption};
+use super::{ERROR_IMAGE_MOVED, error_images_caption};
 use crate::convert::{SEE_IMAGE, sanitize_id};
 use crate::json::{Value, Writer};
 use crate::message::{
@@ -12,6 +12,7 @@ use crate::message::{
     UserMessage,
 };
 use crate::provider::body::Unit;
+use crate::provider::marker::Marker;
 
 /// Longest name of a tool.
 const MAX_TOOL_NAME: usize = 128;
@@ -56,7 +57,7 @@ fn write_text(text: &str, marker: Marker, w: &mut Writer) {
     w.begin_object();
     w.field_str("type", "text");
     w.field_str("text", text);
-    marker.write(w);
+    marker.write_field(w);
     w.end_object();
 }
 
@@ -69,7 +70,7 @@ fn write_image(image: &ImageBlock, marker: Marker, w: &mut Writer) {
     w.field_str("media_type", &image.mime_type);
     w.field_str("data", &image.data);
     w.end_object();
-    marker.write(w);
+    marker.write_field(w);
     w.end_object();
 }
 
@@ -254,7 +255,7 @@ fn write_result(result: &ToolResultMessage, marker: Marker, w: &mut Writer) {
         w.str_parts(result_text(result));
     }
     w.field_bool("is_error", result.is_error);
-    marker.write(w);
+    marker.write_field(w);
     w.end_object();
 }
 

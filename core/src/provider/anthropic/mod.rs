@@ -18,8 +18,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use self::compat::Compat;
-use super::body::{BodyCache, PASSING, Resume, Unit, rows};
+use super::body::{BodyCache, Resume, Unit, rows};
 use super::headers::{self, HeaderSet};
+use super::marker::Marker;
 use super::{CacheRetention, Decoder, Encoder, ModelRequest, options};
 use crate::convert::{History, Target, sanitize_id};
 use crate::fault::Fault;
@@ -84,7 +85,7 @@ impl Encoder for Anthropic {
         let state = self.history.fold();
         let headers =
             request_headers(request, &compat, plan.thinking, !state.tools.is_empty(), &self.history)?;
-        let cache = Marker::of(request.options.cache, &compat);
+        let cache = Marker::of(request.options.cache, compat.long_cache());
         let head = head::head(request, &compat, &state, cache)?;
         let tail = head::tail(request, &compat, &plan);
         let body = self.encode_messages(&head, &tail, cache, &compat);
@@ -141,54 +142,6 @@ impl Anthropic {
 
 fn last_that_speaks<'u, 'm>(units: &'u mut [Unit<'m>], shape: messages::Shape) -> Option<&'u mut Unit<'m>> {
     units.iter_mut().rev().find(|unit| messages::says_something(unit, shape))
-}
-
-/// The cache marker of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Marker {
-    None,
-    Short,
-    Hour,
-}
-
-impl Marker {
-    fn of(retention: CacheRetention, compat: &Compat<'_>) -> Self {
-        match retention {
-            CacheRetention::None => Self::None,
-            CacheRetention::Long if compat.long_cache() => Self::Hour,
-            CacheRetention::Short | CacheRetention::Long => Self::Short,
-        }
-    }
-
-    const fn flavour(self) -> u32 {
-        match self {
-            Self::None => 0,
-            Self::Short => PASSING | 1,
-            Self::Hour => PASSING | 2,
-        }
-    }
-
-    const fn from_flavour(flavour: u32) -> Self {
-        match flavour & !PASSING {
-            1 => Self::Short,
-            2 => Self::Hour,
-            _ => Self::None,
-        }
-    }
-
-    fn write(self, w: &mut Writer) {
-        match self {
-            Self::None => {}
-            Self::Short => {
-                w.key("cache_control");
-                w.raw(r#"{"type":"ephemeral"}"#);
-            }
-            Self::Hour => {
-                w.key("cache_control");
-                w.raw(r#"{"type":"ephemeral","ttl":"1h"}"#);
-            }
-        }
-    }
 }
 
 fn base_url<'a>(request: &'a ModelRequest<'_>) -> &'a str {

@@ -18,10 +18,11 @@ use crate::message::AssistantMessage;
 use crate::model::Model;
 use crate::now::Wall;
 use crate::op::{AwsAccess, HttpRequest};
-use crate::provider::body::{BodyCache, PASSING, Resume, Unit, rows};
+use crate::provider::body::{BodyCache, Resume, Unit, rows};
 use crate::provider::headers::{self, HeaderSet};
+use crate::provider::marker::Marker;
 use crate::provider::request::post;
-use crate::provider::{CacheRetention, Decoder, Encoder, ModelRequest, options};
+use crate::provider::{Decoder, Encoder, ModelRequest, options};
 
 /// Longest id of a tool call.
 const MAX_ID: usize = 64;
@@ -89,7 +90,7 @@ impl BedrockEncoder {
         let access = Access::of(request)?;
         let (region, url) = address::place(request)?;
         let caches = family.caches() || is_on(request, "AWS_BEDROCK_FORCE_CACHE");
-        let cache = if caches { Marker::of(request.options.cache) } else { Marker::None };
+        let cache = if caches { Marker::of(request.options.cache, true) } else { Marker::None };
         let head = head::head(request, &self.history.fold(), cache)?;
         let tail = head::tail(request, plan);
         let body = self.write_messages(&head, &tail, cache, Shape { claude: family.is_claude() });
@@ -185,47 +186,4 @@ fn request_headers(request: &ModelRequest<'_>, access: &Access<'_>) -> HeaderSet
 fn is_reserved(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.starts_with("x-amz-") || name == "authorization" || name == "host"
-}
-
-/// The cache marker of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Marker {
-    None,
-    Short,
-    Hour,
-}
-
-impl Marker {
-    const fn of(retention: CacheRetention) -> Self {
-        match retention {
-            CacheRetention::None => Self::None,
-            CacheRetention::Short => Self::Short,
-            CacheRetention::Long => Self::Hour,
-        }
-    }
-
-    const fn flavour(self) -> u32 {
-        match self {
-            Self::None => 0,
-            Self::Short => PASSING | 1,
-            Self::Hour => PASSING | 2,
-        }
-    }
-
-    const fn from_flavour(flavour: u32) -> Self {
-        match flavour & !PASSING {
-            1 => Self::Short,
-            2 => Self::Hour,
-            _ => Self::None,
-        }
-    }
-
-    /// A block of its own.
-    pub(super) fn write(self, w: &mut Writer) {
-        match self {
-            Self::None => {}
-            Self::Short => w.raw(r#"{"cachePoint":{"type":"default"}}"#),
-            Self::Hour => w.raw(r#"{"cachePoint":{"type":"default","ttl":"1h"}}"#),
-        }
-    }
 }

@@ -2,13 +2,13 @@
 
 use alloc::string::String;
 
-use super::encode::Marker;
 use super::family::{Family, is_gov_cloud};
 use crate::convert::Fold;
 use crate::fault::Fault;
 use crate::json::{Value, Writer};
 use crate::model::ThinkingLevel;
 use crate::provider::flags::Flags;
+use crate::provider::marker::Marker;
 use crate::provider::{ModelRequest, options, strict};
 
 /// Tokens kept for the answer beside a thinking budget; also the least budget that Claude takes.
@@ -90,7 +90,7 @@ pub(super) fn head(request: &ModelRequest<'_>, state: &Fold<'_>, cache: Marker) 
         w.begin_object();
         w.field_str("text", &prompt);
         w.end_object();
-        cache.write(&mut w);
+        cache.write_block(&mut w);
         w.end_array();
     }
     write_tools(request, state, &mut w)?;

@@ -3,13 +3,13 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 
-use super::encode::Marker;
 use crate::json::{Map, Value, Writer};
 use crate::message::{
     AssistantMessage, Block, Content, ImageBlock, Message, ThinkingBlock, ToolCall, ToolResultMessage,
     UserMessage,
 };
 use crate::provider::anthropic::{ERROR_IMAGE_MOVED, error_images_caption};
+use crate::provider::marker::Marker;
 use crate::text::base64;
 
 /// Stands where a text must be and there is none: the service refuses blank ones and empty messages.
@@ -122,7 +122,7 @@ impl Shape {
             write_text(&error_images_caption(&result.tool_call_id, &result.tool_name), w);
             images(result).for_each(|image| write_image(image, w));
         }
-        marker.write(w);
+        marker.write_block(w);
         close(w);
     }
 }
@@ -206,7 +206,7 @@ fn write_user(user: &UserMessage, marker: Marker, w: &mut Writer) {
     if is_empty {
         write_text(EMPTY_TEXT, w);
     }
-    marker.write(w);
+    marker.write_block(w);
     close(w);
 }
 
