@@ -16,6 +16,7 @@ mod pressure;
 mod processes;
 mod proxies;
 mod proxy;
+mod requests;
 mod search;
 mod server;
 mod timers;

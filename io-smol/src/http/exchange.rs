@@ -44,7 +44,7 @@ impl<'a> Outgoing<'a> {
     pub(super) fn new(request: &'a HttpRequest) -> Result<Self, IoFault> {
         let url = &request.url;
         let mut builder = Request::builder().method(request.method).uri(url);
-        for (name, value) in &request.headers {
+        for (name, value) in net::sent(&request.headers) {
             builder = builder.header(name, value);
         }
         let has = |name: &str| request.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));

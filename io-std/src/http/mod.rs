@@ -110,7 +110,7 @@ impl Client {
         call: &Arc<Call>,
     ) -> Result<ureq::http::Response<Body>, ureq::Error> {
         let mut builder = ureq::http::Request::builder().method(request.method).uri(&request.url);
-        for (name, value) in &request.headers {
+        for (name, value) in net::sent(&request.headers) {
             builder = builder.header(name, value);
         }
         if !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("accept-encoding")) {
