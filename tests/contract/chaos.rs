@@ -12,21 +12,23 @@ use crate::server::{Client, Server};
 
 /// Numbers from a seed (xorshift).
 #[derive(Clone)]
-struct Dice(u64);
+pub struct Dice(u64);
 
 impl Dice {
-    fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    fn roll(&mut self, below: usize) -> usize {
+    /// Less than `below`.
+    pub fn roll(&mut self, below: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         usize::try_from(self.0 >> 11).unwrap() % below.max(1)
     }
 
-    fn one<T: Copy>(&mut self, of: &[T]) -> T {
+    /// One of these.
+    pub fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.roll(of.len())]
     }
 

@@ -19,4 +19,5 @@ mod proxy;
 mod requests;
 mod search;
 mod server;
+mod stress;
 mod timers;
