@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tau_core::entropy::Entropy;
+use tau_core::fault::Fault;
 use tau_core::message::{AssistantMessage, Block, Content, Message, StopReason};
 use tau_core::now::Wall;
 use tau_core::op::AppendOp;
@@ -50,6 +51,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// A session beside the file that its writes make.
+#[derive(Clone)]
 struct World {
     session: Session,
     file: Vec<u8>,
@@ -66,11 +68,16 @@ impl World {
     }
 
     fn append(&mut self, body: EntryBody) {
+        self.try_append(body).unwrap();
+    }
+
+    fn try_append(&mut self, body: EntryBody) -> Result<(), Fault> {
+        let plan = self.session.append(body, Wall(self.clock + 7), &mut self.rng)?;
         self.clock += 7;
-        let plan = self.session.append(body, Wall(self.clock), &mut self.rng).unwrap();
         if let Some(op) = plan.op {
             self.write(op);
         }
+        Ok(())
     }
 
     fn write(&mut self, op: AppendOp) {
@@ -90,6 +97,11 @@ impl World {
     }
 
     fn step(&mut self, step: Step) {
+        self.try_step(step).unwrap();
+    }
+
+    /// `not_read` when it needs what is in the file only.
+    fn try_step(&mut self, step: Step) -> Result<(), Fault> {
         match step {
             Step::User(text) => self.append(EntryBody::message(Message::user(text, Vec::new(), 1))),
             Step::Reply(text) => self.append(EntryBody::message(Message::Assistant(AssistantMessage {
@@ -109,7 +121,7 @@ impl World {
             Step::Compact { keep } => {
                 let first_kept = self.back(keep);
                 let compaction = Compaction { summary: "sum".into(), first_kept, ..Compaction::default() };
-                self.append(EntryBody::Compaction(Box::new(compaction)));
+                return self.try_append(EntryBody::Compaction(Box::new(compaction)));
             }
             Step::Omit { back } => {
                 if let Some(id) = self.back(back)
@@ -120,9 +132,23 @@ impl World {
             }
             Step::Branch { back } => {
                 let target = self.back(back);
-                self.session.branch(target.as_deref()).unwrap();
+                return self.session.branch(target.as_deref());
             }
             Step::Fail => self.fail = true,
+        }
+        Ok(())
+    }
+
+    /// Every entry that has a place stands there.
+    fn assert_places(&self) {
+        let tree = self.session.tree();
+        for slot in tree.slots() {
+            let Place { offset, len, .. } = tree.node(slot).unwrap().place();
+            if len > 0 {
+                let line = &self.file[offset as usize..][..len as usize];
+                let record: serde_json::Value = serde_json::from_slice(line).unwrap();
+                assert_eq!(record["id"], tree.id(slot));
+            }
         }
     }
 }
@@ -184,6 +210,36 @@ proptest! {
         let mut again = again;
         again.branch(leaf.as_deref()).unwrap();
         prop_assert_eq!(shape(again.context()), shape(world.session.context()));
+    }
+
+    /// A session that leaves in its file what compactions leave behind is the same session.
+    #[test]
+    fn what_is_left_behind_changes_nothing(steps in prop::collection::vec(step(), 0..60)) {
+        let (mut plain, mut frugal) = (World::new(), World::new());
+        frugal.session = frugal.session.frugal();
+        for step in steps {
+            if let Err(fault) = frugal.clone().try_step(step.clone()) {
+                prop_assert_eq!(fault.code, "not_read");
+                if frugal.session.is_dirty() || !frugal.session.is_stored() {
+                    continue;
+                }
+                // The host opens it anew, where it was.
+                let leaf = frugal.session.leaf_id().map(str::to_owned);
+                let mut whole = read(&frugal.file, 100, Want::Everything).unwrap().frugal();
+                whole.branch(leaf.as_deref()).unwrap();
+                frugal.session = whole;
+            }
+            frugal.step(step.clone());
+            plain.step(step);
+            prop_assert_eq!(&frugal.file, &plain.file);
+            prop_assert_eq!(shape(frugal.session.context()), shape(plain.session.context()));
+            let leaf = frugal.session.tree().leaf();
+            let anew = Context::build(frugal.session.tree(), leaf);
+            prop_assert_eq!(shape(&anew), shape(plain.session.context()));
+            frugal.assert_places();
+            plain.assert_places();
+            prop_assert!(plain.session.tree().nodes().iter().all(|node| node.body().is_some()));
+        }
     }
 
     /// A file cut at any byte keeps every whole line, and the next append is readable.
@@ -260,6 +316,61 @@ proptest! {
             prop_assert_eq!(shape(again.context()), shape(full.context()));
         }
     }
+}
+
+/// After a compaction only what the context shows is in memory; the rest can be read where it is said to be.
+#[test]
+fn a_compaction_leaves_the_rest_in_the_file() {
+    let mut world = World::new();
+    world.session = world.session.frugal();
+    for n in 0..20 {
+        world.step(Step::User(format!("question {n}")));
+        world.step(Step::Fail);
+        world.step(Step::Reply(format!("answer {n}")));
+        world.step(Step::Name(format!("name {n}")));
+    }
+    let held = |world: &World| {
+        let nodes = world.session.tree().nodes().iter();
+        nodes.filter(|node| node.kind().is_message() && node.body().is_some()).count()
+    };
+    assert_eq!(held(&world), 40);
+    world.step(Step::Compact { keep: 6 });
+    assert_eq!(held(&world), 4);
+    world.assert_places();
+    let whole = read(&world.file, 100, Want::Everything).unwrap();
+    assert_eq!(bodies(&world.session, &world.file), bodies(&whole, &world.file));
+    // As when it is opened for its context.
+    let lazy = read(&world.file, 100, Want::Context).unwrap();
+    let held_by = |session: &Session| -> Vec<bool> {
+        session.tree().nodes().iter().map(|node| node.body().is_some()).collect()
+    };
+    assert_eq!(held_by(&world.session), held_by(&lazy));
+    // Whoever goes there is told to read it first.
+    let first = world.session.tree().id(0).to_owned();
+    assert_eq!(world.session.branch(Some(&first)).unwrap_err().code, "not_read");
+    // What could not be written stays.
+    world.step(Step::User("unwritten".into()));
+    world.step(Step::Fail);
+    world.step(Step::User("last".into()));
+    world.step(Step::Fail);
+    world.step(Step::Compact { keep: 0 });
+    assert!(world.session.is_dirty() && held(&world) >= 4);
+}
+
+/// With another writer nobody knows for certain where a line stands: everything stays in memory.
+#[test]
+fn beside_another_writer_everything_stays() {
+    let mut world = World::new();
+    world.session = world.session.frugal();
+    world.step(Step::User("one".into()));
+    world.step(Step::Reply("two".into()));
+    world.file.extend_from_slice(b"{}\n");
+    let plan = world.session.append(EntryBody::session_name("x"), Wall(1), &mut world.rng).unwrap();
+    world.file.extend_from_slice(&plan.op.unwrap().bytes);
+    assert!(world.session.appended(world.file.len() as u64).is_some());
+    world.assert_places();
+    world.step(Step::Compact { keep: 0 });
+    assert!(world.session.tree().nodes().iter().all(|node| node.body().is_some()));
 }
 
 /// Lines of another writer are taken in without moving the leaf; a failed write loses nothing.

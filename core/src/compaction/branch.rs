@@ -104,9 +104,10 @@ pub fn prepare_branch(tree: &Tree, entries: &[Slot], budget: u64) -> Result<Bran
     Ok(plan)
 }
 
-/// Whether a summary may show entries of a kind that readers leave in the file.
+/// Whether a summary may show entries of a kind that can be in the file only.
 fn is_shown(kind: EntryKind) -> bool {
-    (kind.is_message() && kind != EntryKind::ToolResult) || kind == EntryKind::CustomMessage
+    let is_summary = matches!(kind, EntryKind::Compaction | EntryKind::BranchSummary);
+    (kind.is_message() && kind != EntryKind::ToolResult) || is_summary || kind == EntryKind::CustomMessage
 }
 
 impl BranchPlan {

@@ -127,6 +127,7 @@ fn write_session(session: &Session, source: SessionSource<'_>, w: &mut Writer) {
     w.field_str("cwd", session.cwd());
     w.field_bool("stored", session.is_stored());
     w.field_bool("due", session.is_due());
+    w.field_bool("frugal", session.is_frugal());
     let tree = session.tree();
     w.field_bool("whole", tree.nodes().iter().all(|node| node.body().is_some()));
     match source {
@@ -155,16 +156,18 @@ fn read_session(record: &Value) -> Result<Session, String> {
     let bytes = read_bytes(record).ok_or_else(|| wrong("its lines are missing"))?;
     let path = text(record, "path");
     let stored = flag(record, "stored");
+    let frugal = |session: Session| if flag(record, "frugal") { session.frugal() } else { session };
     if stored && bytes.is_empty() {
         let header = record.get("header").cloned().and_then(Header::from_value);
         let header = header.ok_or_else(|| wrong("its header is missing"))?;
-        return Ok(Session::in_empty_file(header, path.unwrap_or_default()));
+        return Ok(frugal(Session::in_empty_file(header, path.unwrap_or_default())));
     }
     let want = if flag(record, "whole") { Want::Everything } else { Want::Context };
     let cwd = text(record, "cwd").unwrap_or_default();
     let (session, _) =
         open(&bytes, path.clone().unwrap_or_default(), &cwd, want).map_err(|why| wrong(&why.to_string()))?;
-    Ok(if stored { session } else { session.unstored(path, bytes, flag(record, "due")) })
+    let session = if stored { session } else { session.unstored(path, bytes, flag(record, "due")) };
+    Ok(frugal(session))
 }
 
 fn write_tool(tool: &Tool, w: &mut Writer) {

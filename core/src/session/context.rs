@@ -169,7 +169,7 @@ impl<'a> Settings<'a> {
 const VIRTUAL: &str = "pi-virtual";
 
 /// The model that answered.
-fn model_of(message: &Message) -> Option<ModelRef> {
+pub(super) fn model_of(message: &Message) -> Option<ModelRef> {
     let reply = message.as_assistant().filter(|reply| reply.api != VIRTUAL)?;
     Some(ModelRef { provider: reply.provider.clone(), model_id: reply.model.clone() })
 }

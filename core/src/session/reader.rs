@@ -469,9 +469,10 @@ impl Loading {
     }
 }
 
-/// Kinds whose bodies a context shows and that are not decoded at once.
+/// Kinds whose bodies a context shows. Summaries are decoded at once, and may be left behind later.
 pub(super) const fn is_needed(kind: EntryKind) -> bool {
-    kind.is_message() || matches!(kind, EntryKind::CustomMessage)
+    let is_summary = matches!(kind, EntryKind::Compaction | EntryKind::BranchSummary);
+    kind.is_message() || is_summary || matches!(kind, EntryKind::CustomMessage)
 }
 
 fn decode(line: &str, place: Place) -> Option<EntryBody> {

@@ -14,7 +14,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::context::{Context, Settings, select};
+use super::context::{Context, Settings, model_of, select};
 use super::entry::{BranchSummaryEntry, ContextEdit, EntryBody, EntryKind, EntryLine, Header, Label};
 use super::reader::{FileRange, is_needed};
 use super::tree::{NewNode, Node, Place, Slot, Tree};
@@ -49,17 +49,32 @@ struct SessionFile {
     waiting: Vec<u8>,
     /// The waiting lines may go out.
     started: bool,
+    /// Entries among the waiting lines.
+    waiting_entries: Vec<Line>,
     /// Writes that were handed out and not reported back, oldest first.
     in_flight: VecDeque<InFlight>,
+    /// Another program writes to it as well: where a line stands is not certain.
+    shared: bool,
 }
 
 /// A write on its way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct InFlight {
     /// Its size.
     own: u64,
     /// Size of the file after it, if nobody else writes.
     after: u64,
+    /// Entries in it.
+    entries: Vec<Line>,
+}
+
+/// The line of an entry within what is written.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    slot: Slot,
+    start: u64,
+    /// Without the line feed.
+    len: u32,
 }
 
 /// One session.
@@ -70,6 +85,10 @@ pub struct Session {
     tree: Tree,
     context: Context,
     file: Option<SessionFile>,
+    /// What a compaction leaves behind need not stay in memory.
+    is_frugal: bool,
+    /// There was a compaction since.
+    leaves_behind: bool,
 }
 
 impl Session {
@@ -87,7 +106,22 @@ impl Session {
             tree: Tree::default(),
             context: Context::default(),
             file,
+            is_frugal: false,
+            leaves_behind: false,
         }
+    }
+
+    /// The same session; what a compaction leaves behind stays in its file only from now on, as when it is opened with
+    /// [`Want::Context`](super::Want::Context). The caller can read the file when that is needed again.
+    #[must_use]
+    pub fn frugal(self) -> Self {
+        Self { is_frugal: true, ..self }
+    }
+
+    /// Whether it is [`frugal`](Self::frugal).
+    #[must_use]
+    pub const fn is_frugal(&self) -> bool {
+        self.is_frugal
     }
 
     /// A new session in an existing, empty file: its header is due at once ([`Session::flush`]).
@@ -120,7 +154,8 @@ impl Session {
     ) -> Self {
         let context = Context::build(&tree, tree.leaf());
         let file = SessionFile { torn, started: true, ..SessionFile::new(path, Some(len)) };
-        Self { header, cwd, tree, context, file: Some(file) }
+        let (is_frugal, leaves_behind) = (false, false);
+        Self { header, cwd, tree, context, file: Some(file), is_frugal, leaves_behind }
     }
 
     /// The header record.
@@ -209,10 +244,11 @@ impl Session {
         }
         let id = EntryId::fresh(rng, |id| self.tree.find(id).is_some());
         let kind = body.kind();
+        self.leaves_behind |= kind == EntryKind::Compaction;
         let parent = self.tree.leaf().map(|slot| String::from(self.tree.id(slot)));
         let op = self.file.as_mut().and_then(|file| {
             let line = EntryLine { id: id.as_str(), parent: parent.as_deref(), time: now, body: &body };
-            file.write(kind, line)
+            file.write(kind, line, self.tree.nodes().len() as Slot)
         });
         let new = NewNode {
             id: id.as_str(),
@@ -244,9 +280,19 @@ impl Session {
         let file = self.file.as_mut()?;
         let write = file.in_flight.pop_front()?;
         let foreign = len.saturating_sub(write.after);
+        let start = len.saturating_sub(write.own);
+        for Line { slot, start: at, len } in write.entries {
+            self.tree.set_place(slot, Place { offset: start.saturating_add(at), len, message_at: 0 });
+        }
         if foreign == 0 {
+            // The lines before these are where they were thought to be.
+            let is_whole = file.in_flight.is_empty() && !file.shared;
+            if is_whole && self.is_frugal && core::mem::take(&mut self.leaves_behind) {
+                self.leave_behind();
+            }
             return None;
         }
+        file.shared = true;
         file.len = file.len.map(|len| len.saturating_add(foreign));
         file.in_flight.iter_mut().for_each(|later| later.after = later.after.saturating_add(foreign));
         Some(FileRange { offset: write.after.saturating_sub(write.own), len: foreign })
@@ -255,7 +301,7 @@ impl Session {
     /// The oldest write in flight failed; its lines wait for the next one.
     pub fn append_failed(&mut self, op: AppendOp) {
         let Some(file) = &mut self.file else { return };
-        file.in_flight.pop_front();
+        let entries = file.in_flight.pop_front().map(|write| write.entries).unwrap_or_default();
         let own = op.bytes.len() as u64;
         file.in_flight.iter_mut().for_each(|later| later.after = later.after.saturating_sub(own));
         let mut lines = Arc::unwrap_or_clone(op.bytes);
@@ -266,11 +312,37 @@ impl Session {
             // Part of it may be in the file, if there is one; an empty line does no harm.
             file.torn = file.len.is_some();
         }
+        let mut before = file.waiting.len() as u64;
         if lines.first() == Some(&b'\n') {
             lines.remove(0);
+            before = before.wrapping_sub(1);
         }
         // What waits already failed before these lines were tried.
         file.waiting.append(&mut lines);
+        let moved = entries.into_iter().map(|line| Line { start: line.start.wrapping_add(before), ..line });
+        file.waiting_entries.extend(moved);
+    }
+
+    /// Forgets what stands in the file and is no part of the context, as if the session had just been opened for it.
+    fn leave_behind(&mut self) {
+        let path = self.tree.path(self.tree.leaf());
+        let mut kept = alloc::vec![false; self.tree.nodes().len()];
+        let mut keep = |slot: Slot| {
+            if let Some(kept) = kept.get_mut(slot as usize) {
+                *kept = true;
+            }
+        };
+        self.context.entries.iter().for_each(|entry| keep(entry.slot));
+        // Which model answers is known from the last reply that says so; those behind it say nothing.
+        let is_reply = |slot: &Slot| self.tree.node(*slot).map(Node::kind) == Some(EntryKind::Assistant);
+        let telling = path.iter().rposition(|slot| tells_model(&self.tree, *slot)).unwrap_or_default();
+        path.get(telling..).unwrap_or_default().iter().copied().filter(is_reply).for_each(&mut keep);
+        for (slot, kept) in self.tree.slots().zip(kept) {
+            let node = self.tree.node(slot).filter(|node| is_needed(node.kind()) && node.place().len > 0);
+            if !kept && node.is_some() {
+                self.tree.drop_body(slot);
+            }
+        }
     }
 
     /// Takes in complete lines that another writer appended. They get a place in the tree; the leaf stays.
@@ -366,12 +438,24 @@ impl Session {
 
 impl SessionFile {
     const fn new(path: String, len: Option<u64>) -> Self {
-        Self { path, len, torn: false, waiting: Vec::new(), started: false, in_flight: VecDeque::new() }
+        Self {
+            path,
+            len,
+            torn: false,
+            waiting: Vec::new(),
+            started: false,
+            waiting_entries: Vec::new(),
+            in_flight: VecDeque::new(),
+            shared: false,
+        }
     }
 
-    /// Takes in the line of an entry; what must be written now.
-    fn write(&mut self, kind: EntryKind, line: EntryLine<'_>) -> Option<AppendOp> {
+    /// Takes in the line of the entry `slot`; what must be written now.
+    fn write(&mut self, kind: EntryKind, line: EntryLine<'_>, slot: Slot) -> Option<AppendOp> {
+        let start = self.waiting.len();
         push_line(&mut self.waiting, |w| line.write(w));
+        let len = u32::try_from(self.waiting.len() - start - 1).unwrap_or_default();
+        self.waiting_entries.push(Line { slot, start: start as u64, len });
         self.started |= kind.starts_file();
         if self.started { self.take() } else { None }
     }
@@ -381,16 +465,27 @@ impl SessionFile {
             return None;
         }
         let mut bytes = core::mem::take(&mut self.waiting);
+        let mut entries = core::mem::take(&mut self.waiting_entries);
         if core::mem::take(&mut self.torn) {
             bytes.insert(0, b'\n');
+            entries.iter_mut().for_each(|line| line.start += 1);
         }
         let (create, expect_len) = (self.len.is_none(), self.len);
         let own = bytes.len() as u64;
         let after = self.len.unwrap_or(0).saturating_add(own);
         self.len = Some(after);
-        self.in_flight.push_back(InFlight { own, after });
+        self.in_flight.push_back(InFlight { own, after, entries });
         let bytes = Arc::new(bytes);
         Some(AppendOp { path: self.path.clone(), bytes, create, expect_len })
+    }
+}
+
+/// Whether an entry that is in memory says which model is used.
+fn tells_model(tree: &Tree, slot: Slot) -> bool {
+    match tree.node(slot).and_then(Node::body) {
+        Some(EntryBody::ModelChange(_)) => true,
+        Some(EntryBody::Message(message)) => model_of(message).is_some(),
+        _ => false,
     }
 }
 

@@ -359,6 +359,20 @@ impl Tree {
         }
     }
 
+    /// The line of an entry stands there.
+    pub(super) fn set_place(&mut self, slot: Slot, at: Place) {
+        if let Some(node) = self.nodes.get_mut(slot as usize) {
+            node.at = at;
+        }
+    }
+
+    /// What an entry says is in the file only.
+    pub(super) fn drop_body(&mut self, slot: Slot) {
+        if let Some(node) = self.nodes.get_mut(slot as usize) {
+            node.body = None;
+        }
+    }
+
     pub(super) fn set_body(&mut self, slot: Slot, body: EntryBody) {
         if let Some(node) = self.nodes.get_mut(slot as usize) {
             node.kind = body.kind();
