@@ -3,13 +3,32 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use tau_core::json::{Writer, parse};
+use tau_core::json::{Value, Writer, parse};
 use tau_core::message::Message;
 use tau_core::session::decode::parse_body;
 use tau_core::session::entry::EntryLine;
 use tau_core::session::stats::Stats;
 use tau_core::session::tree::{Node, Slot};
 use tau_core::session::{EntryBody, EntryKind, Session};
+
+/// Counts over the first entries of a session. Entries are only added, and never change.
+#[derive(Default)]
+pub(super) struct Counted {
+    stats: Stats,
+    slots: Slot,
+}
+
+impl Counted {
+    /// Counts the entries that were added since; the counts over all of them.
+    pub(super) fn go_on(&mut self, session: &Session) -> &Stats {
+        let entries = Entries::of(session);
+        for slot in session.tree().slots().skip(self.slots as usize) {
+            entries.count(slot, &mut self.stats);
+            self.slots = slot + 1;
+        }
+        &self.stats
+    }
+}
 
 /// Entries of a session as they stand in its file. Old ones are read there: they are not kept in memory.
 pub(super) struct Entries<'a> {
@@ -29,6 +48,7 @@ impl<'a> Entries<'a> {
         let place = node.place();
         if let Some(line) = self.read(place.offset, place.len)
             && let Ok(value) = parse(&line)
+            && is_of(&value, tree.id(slot))
         {
             return w.value(&value);
         }
@@ -41,7 +61,7 @@ impl<'a> Entries<'a> {
     }
 
     /// Counts an entry.
-    pub(super) fn count(&self, slot: Slot, stats: &mut Stats) {
+    fn count(&self, slot: Slot, stats: &mut Stats) {
         let Some(node) = self.session.tree().node(slot) else { return };
         if let Some(body) = node.body() {
             return stats.add(body);
@@ -72,4 +92,9 @@ impl<'a> Entries<'a> {
         file.read_exact_at(&mut bytes, offset).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
+}
+
+/// Whether the record is that of an entry. Old records have no id.
+fn is_of(record: &Value, id: &str) -> bool {
+    record.get("id").is_none_or(|own| own.as_str() == Some(id))
 }

@@ -51,6 +51,7 @@ use crate::signals::Signals;
 use asking::Gate;
 use call::{Call, Unusable};
 use commands::{Answer, Outlook};
+use entries::Counted;
 use feed::{Feed, Order};
 use open_files::OpenFiles;
 use others::{Ended, Others};
@@ -120,6 +121,8 @@ struct Rpc {
     gate: Option<Gate>,
     /// The session files that this process has open.
     files: OpenFiles,
+    /// Entries of the session that were counted already.
+    counted: Counted,
 }
 
 impl Rpc {
@@ -131,7 +134,9 @@ impl Rpc {
         files: OpenFiles,
         orders: Option<Receiver<Order>>,
     ) -> Result<Self, String> {
-        let Ready { boot, credentials, name, workshop, resources, .. } = ready;
+        let Ready { mut boot, credentials, name, workshop, resources, .. } = ready;
+        // Whoever wants what a compaction left behind reads the file.
+        boot.desk.session = boot.desk.session.frugal();
         let clock = Clock::start();
         let mut handlers = Handlers {
             secret: Box::new(move |op| Outcome::Secret(credentials.resolve(&op))),
@@ -172,6 +177,7 @@ impl Rpc {
             resources,
             gate,
             files,
+            counted: Counted::default(),
         })
     }
 

@@ -4,7 +4,7 @@ use tau_core::harness::Desk;
 use tau_core::json::Writer;
 use tau_core::message::{AssistantMessage, Block, StopReason};
 use tau_core::session::Session;
-use tau_core::session::stats::{Fill, Stats};
+use tau_core::session::stats::Fill;
 
 use super::Rpc;
 use super::call::Call;
@@ -59,11 +59,10 @@ impl Rpc {
     }
 
     pub(super) fn get_session_stats(&mut self, _: &Call) -> Result<Answer, String> {
-        Ok(self.look(|desk, w| {
+        let mut counted = std::mem::take(&mut self.counted);
+        let answer = self.look(|desk, w| {
             let session = desk.session();
-            let entries = Entries::of(session);
-            let mut stats = Stats::default();
-            session.tree().slots().for_each(|slot| entries.count(slot, &mut stats));
+            let stats = counted.go_on(session);
             w.field_opt_str("sessionFile", session.path());
             w.field_str("sessionId", session.id());
             stats.write_fields(w);
@@ -71,7 +70,9 @@ impl Rpc {
                 w.key("contextUsage");
                 fill.write(w);
             }
-        }))
+        });
+        self.counted = counted;
+        Ok(answer)
     }
 
     /// Messages of people on all branches, in the order of the file.

@@ -12,7 +12,7 @@ use tau_core::session::{Session, Want, fork, open};
 
 use super::call::Call;
 use super::commands::Answer;
-use super::entries::Entries;
+use super::entries::{Counted, Entries};
 use super::{Rpc, text_of};
 use crate::args::Args;
 use crate::bootstrap::Workshop;
@@ -192,6 +192,8 @@ impl Rpc {
         if let Some(gate) = &self.gate {
             gate.moved(&self.workshop.base.place, &boot.env);
         }
+        boot.desk.session = boot.desk.session.frugal();
+        self.counted = Counted::default();
         let now = self.engine.now();
         self.engine.with_mut(|hub| {
             hub.renew(boot, now);
