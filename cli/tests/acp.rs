@@ -218,6 +218,26 @@ fn remarks_reach_those_who_show_them() {
 }
 
 #[test]
+fn a_session_stays_in_its_directory() {
+    let mut editor = editor([openai::text("one"), openai::text("two")]);
+    let can = json!({"session": {"notices": {}}});
+    drop(editor.result("initialize", json!({"protocolVersion": 1, "clientCapabilities": can})));
+    let id = editor.session();
+    let request = editor.prompt(&id, "x");
+    assert_eq!(editor.stop_reason(request), "end_turn");
+    let other = editor.place.put("work/inner/a.txt", "").parent().unwrap().display().to_string();
+    let cwd = editor.cwd();
+    for (folder, told) in [(cwd.clone(), false), (format!("{cwd}//"), false), (other, true)] {
+        drop(editor.result("session/resume", json!({"sessionId": id, "cwd": folder})));
+        let last = if told { "notice" } else { "available_commands_update" };
+        let update = editor.update(json!({"sessionUpdate": last}));
+        assert!(!told || update["title"].as_str().unwrap().contains(&cwd), "{update}");
+    }
+    let updates = editor.finish();
+    assert_eq!(of_kind(&updates, "notice").len(), 1);
+}
+
+#[test]
 fn a_compaction_is_told() {
     for shows in [false, true] {
         let prepare = |place: &tau_tests::program::Sandbox| {

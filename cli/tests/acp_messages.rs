@@ -78,8 +78,10 @@ const LINES: &[(&str, &[&str])] = &[
 fn every_line_gets_its_answer_or_none() {
     let place = Sandbox::new(TAU);
     let mut input: String = LINES.iter().map(|(line, _)| format!("{line}\n")).collect();
-    let deep = "[".repeat(200_000);
-    input.push_str(&format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\",\"params\":{deep}\n"));
+    for depth in [2_000, 200_000] {
+        let deep = "[".repeat(depth);
+        input.push_str(&format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\",\"params\":{deep}\n"));
+    }
     let mut bytes = input.into_bytes();
     bytes.extend_from_slice(b"\xff\xfe{}\n");
     bytes.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"no\xff\"}\n");
@@ -87,8 +89,9 @@ fn every_line_gets_its_answer_or_none() {
     bytes.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"last\"}");
     let run = place.start_with_stdin(place.command(&["acp"]), &bytes).finish().ok();
     let mut wanted: Vec<&str> = LINES.iter().flat_map(|(_, answers)| answers.iter().copied()).collect();
+    // Too deep, more values than a line may hold, and bytes that are no text.
     let unreadable = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700"#;
-    wanted.extend([unreadable, unreadable]);
+    wanted.extend([unreadable, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600"#, unreadable]);
     wanted.extend([r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32601"#, r#"{"jsonrpc":"2.0","id":4"#]);
     let told: Vec<&str> = run.out.lines().collect();
     for (told, wanted) in told.iter().zip(&wanted) {
@@ -365,7 +368,7 @@ fn choices_are_followed_while_the_model_speaks() {
     let id = editor.session();
     let request = editor.prompt(&id, "x");
     let _ = editor.update(json!({"sessionUpdate": "agent_message_chunk"}));
-    for count in 0..300 {
+    for count in 0..25 {
         let model = if count % 2 == 0 { "mock/m2" } else { "mock/m1" };
         let choice = json!({"sessionId": id, "configId": "model", "value": model});
         let _ = editor.send("session/set_config_option", choice);

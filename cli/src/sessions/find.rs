@@ -114,7 +114,8 @@ fn belongs(path: &str, cwd: &str) -> bool {
 }
 
 /// Directories are compared as they are spelled, dots and doubled separators aside.
-pub(super) fn is_same_directory(own: &str, cwd: &str) -> bool {
+#[must_use]
+pub fn is_same_directory(own: &str, cwd: &str) -> bool {
     own == cwd || (own.starts_with('/') && normalize(own, Style::Posix) == cwd)
 }
 

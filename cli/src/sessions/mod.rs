@@ -10,7 +10,7 @@ pub mod rows;
 pub mod search;
 mod strays;
 
-pub use find::Folder;
+pub use find::{Folder, is_same_directory};
 pub use list::Found;
 pub use strays::rehome;
 use tau_io_std::sys::claim::claim;
@@ -97,7 +97,7 @@ impl Place<'_> {
     #[must_use]
     pub fn list(&self, folder: &Folder) -> Vec<Found> {
         let mut found = folder.list(&self.cache());
-        found.retain(|found| find::is_same_directory(&found.info.cwd, &self.surroundings.cwd));
+        found.retain(|found| is_same_directory(&found.info.cwd, &self.surroundings.cwd));
         found
     }
 

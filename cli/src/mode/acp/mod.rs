@@ -22,6 +22,7 @@ use std::sync::mpsc::TryRecvError;
 
 use tau_core::input::Command;
 use tau_core::json::{Value, Writer};
+use tau_core::path::{Style, normalize};
 use tau_io_std::sys::wake::Wake;
 
 use crate::args::{Args, ModeArg};
@@ -29,6 +30,7 @@ use crate::bootstrap::{Stored, prepare_at};
 use crate::mode::pipe::input::{self, Inbox, Incoming};
 use crate::mode::pipe::patience::Patience;
 use crate::out::note;
+use crate::sessions::is_same_directory;
 use crate::signals::Signals;
 use crate::{outputs, run};
 use client::Client;
@@ -235,6 +237,10 @@ impl Acp {
             _ => Refusal::internal(why),
         };
         let seat = Seat::open(ready.map_err(refused)?, &self.client).map_err(Refusal::internal)?;
+        let own = &seat.gate.place().cwd;
+        if !is_same_directory(own, &normalize(cwd, Style::Posix)) {
+            notes.push(format!("this session belongs to {own} and goes on there, not in {cwd}"));
+        }
         Ok((seat, notes))
     }
 
