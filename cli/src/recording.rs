@@ -18,11 +18,11 @@ use tau_core::tools::ToolEnv;
 use crate::args::help::VERSION;
 use crate::out::note;
 
-/// Lines are kept back up to this many bytes, while nothing but pieces of a stream arrive.
-const KEPT_BACK: usize = 64 * 1024;
+/// Records are kept back up to this many bytes, while nothing but pieces of a stream arrive.
+const KEPT_BACK: usize = 128 * 1024;
 
-/// Bytes in one piece of this many are written without being copied first.
-const WRITTEN_BY_ITSELF: usize = 16 * 1024;
+/// A page that is written in two parts costs as much as two.
+const PAGE: u64 = 4096;
 
 /// A session file may be this large to be taken into a record, bytes.
 const LARGEST_SESSION: u64 = 256 << 20;
@@ -48,7 +48,7 @@ pub fn hub(boot: Boot, now: Now, file: Option<&str>, bodies: Option<&str>) -> Re
         }
         _ => format!("--record: {path} cannot be written: {e}"),
     })?;
-    let mut pages = Pages { file: Some(file), path: path.to_owned(), kept: Vec::new() };
+    let mut pages = Pages { file: Some(file), path: path.to_owned(), written: 0, kept: Vec::new() };
     let places = Places {
         sink: Box::new(move |bytes: &[u8], urgent: bool| pages.take(bytes, urgent)),
         read: Box::new(read),
@@ -163,32 +163,33 @@ struct Pages {
     /// `None` once it could not be written.
     file: Option<File>,
     path: String,
+    /// What the file has.
+    written: u64,
     kept: Vec<u8>,
 }
 
 impl Pages {
     fn take(&mut self, bytes: &[u8], urgent: bool) {
-        let by_itself = bytes.len() >= WRITTEN_BY_ITSELF;
-        if !by_itself {
-            self.kept.extend_from_slice(bytes);
-        }
-        if by_itself || urgent || self.kept.len() >= KEPT_BACK {
-            let mut kept = mem::take(&mut self.kept);
-            self.write(&kept);
-            kept.clear();
-            self.kept = kept;
-        }
-        if by_itself {
-            self.write(bytes);
+        self.kept.extend_from_slice(bytes);
+        if urgent {
+            self.write(self.kept.len());
+        } else if self.kept.len() >= KEPT_BACK {
+            let behind = (self.written + self.kept.len() as u64) % PAGE;
+            self.write(self.kept.len() - behind as usize);
         }
     }
 
-    fn write(&mut self, bytes: &[u8]) {
-        let Some(file) = &mut self.file else { return };
-        if let Err(e) = file.write_all(bytes) {
+    fn write(&mut self, count: usize) {
+        let Some(bytes) = self.kept.get(..count) else { return };
+        if let Some(file) = &mut self.file
+            && let Err(e) = file.write_all(bytes)
+        {
             note(&format!("--record: {} cannot be written any more: {e}", self.path));
             self.file = None;
         }
+        self.written += count as u64;
+        self.kept.drain(..count);
+        self.kept.shrink_to(2 * KEPT_BACK);
     }
 }
 
