@@ -12,9 +12,10 @@ use tau_core::json::parse;
 use tau_core::message::Message;
 use tau_core::model::{Model, ThinkingLevel};
 use tau_core::op::Credential;
-use tau_core::provider::{Encoder, ModelRequest, RequestOptions, encoder};
+use tau_core::provider::{APIS, Encoder, ModelRequest, RequestOptions, encoder};
 use tau_tests::messages::values;
 use tau_tests::outline::{Demands, Ids, outline, rules};
+use tau_tests::wire_rules;
 
 /// Half of a surrogate pair, once the JSON text is made.
 const HALF: &str = "<half>";
@@ -22,18 +23,6 @@ const HALF: &str = "<half>";
 const FAILED: &str = "failed-reply";
 /// Occurs in the data of every image.
 const IMAGE: &str = "aW1hZ2U";
-
-const APIS: [&str; 9] = [
-    "anthropic-messages",
-    "openai-completions",
-    "openai-responses",
-    "azure-openai-responses",
-    "openai-codex-responses",
-    "google-generative-ai",
-    "google-vertex",
-    "mistral-conversations",
-    "bedrock-converse-stream",
-];
 
 /// A model of a protocol; the second one takes no images and cannot think.
 fn model(api: &str, nth: usize) -> Model {
@@ -276,6 +265,7 @@ fn valid(model: &Model, messages: &[Arc<Message>], body: &[u8]) -> Result<(), St
         _ => usual.ids,
     };
     rules(Demands { ids, ..usual }, &outline(&body))?;
+    wire_rules::check(&model.api, &body)?;
     if text.contains(FAILED) {
         return Err("a failed reply is sent again".into());
     }
@@ -320,5 +310,79 @@ proptest! {
             }
         }
         prop_assert_eq!(values(&messages), stored, "the history was changed");
+    }
+}
+
+/// Histories that once made requests which a service refuses.
+#[test]
+fn histories_that_were_refused() {
+    let user = |text: &str| json!({"role": "user", "content": text, "timestamp": 1});
+    let reply = |api: &str, content: Value| {
+        let model = model(api, 0);
+        json!({"role": "assistant", "content": content, "api": api, "provider": model.provider, "model": model.id,
+            "usage": {"input": 1, "output": 1, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 2},
+            "stopReason": "toolUse", "timestamp": 1})
+    };
+    let call = |id: &str| json!({"type": "toolCall", "id": id, "name": "read", "arguments": {}});
+    let picture = |id: &str| {
+        json!({"role": "toolResult", "toolCallId": id, "toolName": "read", "isError": false, "timestamp": 1,
+            "content": [{"type": "image", "data": format!("{IMAGE}="), "mimeType": "image/png"}]})
+    };
+    let thought = json!({"type": "thinking", "thinking": "", "thinkingSignature":
+        r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"ZA=="}"#});
+    let said = json!({"type": "text", "text": "words"});
+    let send = |api: &str, id: Option<&str>, list: &[Value]| {
+        let messages = read(list);
+        let mut model = model(api, 0);
+        model.id = id.map_or(model.id, str::to_owned);
+        let body = made(&mut *encoder(api).unwrap(), &model, &messages).0;
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        wire_rules::check(api, &body).unwrap_or_else(|why| panic!("{why} in {body}"));
+        body
+    };
+    let foreign = "anthropic-messages";
+
+    // Two results with images for a model that takes them beside results only.
+    let two = reply(foreign, json!([call("a"), call("b")]));
+    let list = [user("go"), two, picture("a"), picture("b"), user("on")];
+    let body = send("google-generative-ai", Some("gemini-2.5-pro"), &list);
+    let kinds = |content: &Value| -> Vec<String> {
+        let parts = content["parts"].as_array().unwrap().iter();
+        parts.map(|part| part.as_object().unwrap().keys().next().unwrap().clone()).collect()
+    };
+    assert_eq!(kinds(&body["contents"][2]), ["functionResponse", "functionResponse"]);
+    assert_eq!(kinds(&body["contents"][3]), ["text", "inlineData", "text", "inlineData"]);
+
+    // Calls of another model in the turn that goes on, of which the first is looked at.
+    let body = send("google-generative-ai", None, &list[..4]);
+    let calls = &body["contents"][1]["parts"];
+    assert_eq!(calls[0]["thoughtSignature"], "skip_thought_signature_validator");
+    assert_eq!(calls[1].get("thoughtSignature"), None);
+    let own = reply("google-generative-ai", json!([call("a")]));
+    let body = send("google-generative-ai", None, &[user("go"), own, picture("a")]);
+    assert_eq!(body["contents"][1]["parts"][0].get("thoughtSignature"), None);
+
+    // A call behind another reply, and one at the very beginning.
+    for list in [
+        vec![user("go"), reply(foreign, json!([said])), reply(foreign, json!([call("a")])), picture("a")],
+        vec![reply(foreign, json!([call("a")])), picture("a")],
+    ] {
+        for api in APIS {
+            let _ = send(api, None, &list);
+        }
+    }
+
+    // What the user says between a result and the next reply.
+    let list = [user("go"), reply(foreign, json!([call("a")])), picture("a"), user("wait"), user("on")];
+    let body = send("bedrock-converse-stream", None, &list);
+    let last = body["messages"][2]["content"].as_array().unwrap();
+    assert!(last[0].get("toolResult").is_some() && last[2]["text"] == "on" && last.len() == 3, "{body}");
+
+    // A reply that was cut while it thought.
+    for api in ["openai-responses", "azure-openai-responses", "openai-codex-responses"] {
+        let body = send(api, None, &[user("go"), reply(api, json!([thought])), user("on")]).to_string();
+        assert!(!body.contains("rs_1"), "{body}");
+        let body = send(api, None, &[user("go"), reply(api, json!([thought, said])), user("on")]).to_string();
+        assert!(body.contains("rs_1"), "{body}");
     }
 }

@@ -70,19 +70,27 @@ impl Talk {
         request.proxy.clone_from(&self.proxy);
         let cancel = CancelToken::new();
         let (mut status, mut told, mut body) = (0, Vec::new(), Vec::new());
+        let mut given_up = None;
         let mut take = |reply: Reply| {
             match reply {
                 Reply::Head { status: code, headers } => (status, told) = (code, headers),
                 Reply::Chunk { bytes, .. } => body.extend_from_slice(&bytes),
                 _ => {}
             }
-            if body.len() > MOST_BYTES || Instant::now() > deadline {
+            if body.len() > MOST_BYTES {
+                given_up = Some("the answer is too large");
+            } else if Instant::now() > deadline {
+                given_up = Some("the service did not answer in time");
+            }
+            if given_up.is_some() {
                 cancel.cancel();
             }
         };
-        match self.client.run(&request, &mut take, &cancel) {
-            Ok(_) => Answer::Http { status, headers: told, body },
-            Err(fault) => Answer::NoAnswer(fault.detail),
+        let done = self.client.run(&request, &mut take, &cancel);
+        match (done, given_up) {
+            (_, Some(why)) => Answer::NoAnswer(format!("{}: {why}", host_of(&request.url))),
+            (Ok(_), None) => Answer::Http { status, headers: told, body },
+            (Err(fault), None) => Answer::NoAnswer(fault.detail),
         }
     }
 }

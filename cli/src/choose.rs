@@ -132,7 +132,8 @@ pub fn nothing_usable(place: &Surroundings, offline: bool) -> String {
     }
     format!(
         "no model can be used, because no provider has credentials. Put an API key into the environment \
-         (ANTHROPIC_API_KEY, OPENAI_API_KEY …), give one with --model and --api-key, or describe a provider in {}. \
+         (ANTHROPIC_API_KEY, OPENAI_API_KEY …), sign in or store a key with `tau auth login NAME`, give a key with --model \
+         and --api-key, or describe a provider in {}. \
          `--model demo/tour` shows a run without a key",
         place.agent_file("models.json")
     )

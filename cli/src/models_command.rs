@@ -43,6 +43,9 @@ const HOW: How = How { mode: 0o600, folder_mode: 0o700, patience: PATIENT };
 pub fn run(args: &ModelsArgs) -> Result<(String, bool), String> {
     match args.verb {
         Verb::Help => Ok((models_args::help(), true)),
+        Verb::Scan if args.offline => {
+            Err("tau models scan looks for servers on this machine, and --offline forbids it".into())
+        }
         Verb::Scan => scan(&Surroundings::gather()?),
         Verb::Refresh if args.offline || is_offline() => {
             Err("tau models refresh needs the network, and --offline or PI_OFFLINE forbids it".into())

@@ -208,6 +208,18 @@ fn models_that_are_none() {
     }
 }
 
+/// A protocol that nobody speaks is a mistake in models.json.
+#[test]
+fn protocols_that_are_none() {
+    let place = place("http://127.0.0.1:9");
+    let text = fs::read_to_string(place.agent().join("models.json")).unwrap();
+    place.put("agent/models.json", text.replace("openai-completions", "openai-complete"));
+    let err = failure(&place, &["-p", "x"]).err;
+    for part in ["mock/m1", "openai-complete\"", "models.json", "openai-completions", "anthropic-messages"] {
+        assert!(err.contains(part), "no {part:?} in: {err}");
+    }
+}
+
 /// A key that no header can carry: it is not the service that is wrong.
 #[test]
 fn keys_that_are_none() {

@@ -8,7 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tau_tests::answers::{APIS, broken, endless, failure, good, half, malformed, path, stream};
+use tau_core::provider::APIS;
+use tau_tests::answers::{broken, endless, failure, good, half, malformed, path, stream};
 use tau_tests::program::{Run, Sandbox};
 use tau_tests::server::{Part, Reply, Server};
 

@@ -5,7 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::json;
-use tau_tests::answers::{APIS, broken, good, malformed, path};
+use tau_core::provider::APIS;
+use tau_tests::answers::{broken, good, malformed, path};
 use tau_tests::program::Sandbox;
 use tau_tests::server::{Part, Reply, Server};
 

@@ -43,6 +43,9 @@ fn a_local_server_is_offered_written_and_used() {
     // Asked not to look, it does not.
     let quiet = run(&place, &["-p", "hi", "--offline"], &env).ended_with(1);
     assert!(!quiet.err.contains("Ollama"), "{}", quiet.err);
+    assert!(quiet.err.contains("tau auth login"), "{}", quiet.err);
+    let refused = run(&place, &["models", "scan", "--offline"], &env).ended_with(1);
+    assert!(refused.err.contains("--offline"), "{}", refused.err);
     assert_eq!(server.requests().len(), 1);
 
     server.script([list(&["qwen3:8b"]), openai::text("hello")]);

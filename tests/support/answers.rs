@@ -5,19 +5,6 @@ use serde_json::{Value, json};
 use crate::clouds::{exception, frame, in_frames};
 use crate::server::{Part, Reply};
 
-/// All protocols that speak over the network.
-pub const APIS: [&str; 9] = [
-    "openai-completions",
-    "openai-responses",
-    "azure-openai-responses",
-    "openai-codex-responses",
-    "anthropic-messages",
-    "google-generative-ai",
-    "google-vertex",
-    "mistral-conversations",
-    "bedrock-converse-stream",
-];
-
 /// What follows the address of a server in a `baseUrl` of the protocol.
 #[must_use]
 pub fn path(api: &str) -> &'static str {

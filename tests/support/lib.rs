@@ -30,3 +30,4 @@ pub mod trace;
 pub mod tree;
 pub mod usage;
 pub mod vectors;
+pub mod wire_rules;

@@ -37,5 +37,7 @@ pub const IMAGE_BLOCKED: &str = "[image left out: images are switched off in the
 pub const SEE_IMAGE: &str = "(the result is the attached image)";
 /// Text of a tool result without any text.
 pub const NO_TOOL_OUTPUT: &str = "(no output)";
+/// Stands before a conversation that begins with a reply, which services refuse.
+pub const BEGINNING: &str = "(what was said before is not shown)";
 /// Answer to a call that has no recorded result (D25).
 pub const NO_RESULT: &str = "No result was recorded: the call was interrupted and its outcome is unknown.";

@@ -4,6 +4,7 @@
 //! - A result without a call before it goes; a call without a result is answered (D25).
 //! - A result that came late, after an interrupting user message, moves up to its call and replaces the made-up one.
 //! - Blank text blocks go, and messages of which nothing is left; a result without text says so.
+//! - A conversation that begins with a reply gets a message of the user before it.
 //!
 //! Linear in the number of blocks. Messages that need no repair keep their `Arc`.
 
@@ -13,10 +14,10 @@ use core::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use super::NO_TOOL_OUTPUT;
 use super::memo::{Memo, Pass};
 use super::transform::{answer_to, is_made_up, shell_of};
 use super::wire_id;
+use super::{BEGINNING, NO_TOOL_OUTPUT};
 use crate::message::{AssistantMessage, Block, Content, Message, ToolResultMessage, UserMessage};
 
 /// A list and its repaired form, which both grow at their end.
@@ -82,6 +83,11 @@ impl Repair {
             Message::Assistant(reply) => {
                 let book = Page { book: &self.book, messages: &self.messages };
                 let Some(repaired) = repair_reply(message, reply, at, book, memo) else { return };
+                if self.repaired.is_empty() {
+                    let content = Content::Text(BEGINNING.into());
+                    self.repaired
+                        .push(Arc::new(Message::User(UserMessage { content, timestamp: reply.timestamp })));
+                }
                 self.repaired.push(Arc::clone(&repaired));
                 push_results(&mut self.repaired, &repaired, book, now_ms, memo);
             }

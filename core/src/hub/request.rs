@@ -537,10 +537,12 @@ fn encode(
     }
     let Some((_, encoder)) = kept else {
         return Err(alloc::format!(
-            "Model {}/{} needs the wire protocol \"{}\", which this build does not speak.",
+            "Model {}/{} needs the wire protocol \"{}\", which this build does not speak. Choose another model, or correct \
+             api of {0} in models.json; there are {}.",
             model.provider,
             model.id,
-            model.api
+            model.api,
+            provider::APIS.join(", ")
         ));
     };
     let request =

@@ -28,9 +28,36 @@ pub struct Unit<'a> {
 /// Units from the message at `from` on, which begins one: consecutive results together, other messages by themselves.
 #[must_use]
 pub fn rows(history: &[Arc<Message>], from: usize) -> Vec<Unit<'_>> {
-    let is_result = |message: &Arc<Message>| matches!(**message, Message::ToolResult(_));
-    let rows = history.get(from..).unwrap_or_default().chunk_by(|a, b| is_result(a) && is_result(b));
+    units(history, from, |a, b| is_result(a) && is_result(b))
+}
+
+/// As [`rows`], with consecutive replies together, too.
+#[must_use]
+pub fn reply_rows(history: &[Arc<Message>], from: usize) -> Vec<Unit<'_>> {
+    units(history, from, |a, b| is_result(a) && is_result(b) || is_reply(a) && is_reply(b))
+}
+
+/// Units of two sides that take turns: replies, and everything else.
+#[must_use]
+pub fn turns(history: &[Arc<Message>], from: usize) -> Vec<Unit<'_>> {
+    units(history, from, |a, b| is_reply(a) == is_reply(b))
+}
+
+fn units(
+    history: &[Arc<Message>],
+    from: usize,
+    joins: fn(&Arc<Message>, &Arc<Message>) -> bool,
+) -> Vec<Unit<'_>> {
+    let rows = history.get(from..).unwrap_or_default().chunk_by(joins);
     rows.map(|sources| Unit { sources, flavour: 0 }).collect()
+}
+
+fn is_result(message: &Arc<Message>) -> bool {
+    matches!(**message, Message::ToolResult(_))
+}
+
+fn is_reply(message: &Arc<Message>) -> bool {
+    matches!(**message, Message::Assistant(_))
 }
 
 /// Bit of a flavour that a unit has only as long as nothing else follows, such as a marker of the end.

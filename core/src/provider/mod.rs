@@ -240,6 +240,19 @@ pub trait Encoder: Send {
     fn decoder(&self, model: &Arc<Model>, now_ms: i64) -> Box<dyn Decoder>;
 }
 
+/// The wire protocols of this build; without that of the demo, which is no service.
+pub const APIS: [&str; 9] = [
+    openai_completions::API,
+    "openai-responses",
+    "azure-openai-responses",
+    "openai-codex-responses",
+    "anthropic-messages",
+    google::API,
+    google::VERTEX,
+    mistral::API,
+    bedrock::API,
+];
+
 /// The encoder of a wire protocol; `None` for one this build does not speak.
 #[must_use]
 pub fn encoder(api: &str) -> Option<Box<dyn Encoder>> {

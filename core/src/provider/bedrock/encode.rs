@@ -18,7 +18,7 @@ use crate::message::AssistantMessage;
 use crate::model::Model;
 use crate::now::Wall;
 use crate::op::{AwsAccess, HttpRequest};
-use crate::provider::body::{BodyCache, Resume, Unit, rows};
+use crate::provider::body::{BodyCache, Resume, Unit, turns};
 use crate::provider::headers::{self, HeaderSet};
 use crate::provider::marker::Marker;
 use crate::provider::request::post;
@@ -116,16 +116,16 @@ impl BedrockEncoder {
         let history = self.history.messages();
         let says = |unit: &Unit<'_>| unit.sources.iter().any(|message| shape.says_something(message));
         let mut from = self.body.resume(history);
-        let mut units = rows(history, from.messages);
+        let mut units = turns(history, from.messages);
         let mut last = units.iter().rposition(says);
         if last.is_none() {
             // What is marked stands before them.
             from = Resume::default();
-            units = rows(history, 0);
+            units = turns(history, 0);
             last = units.iter().rposition(says);
         }
         if let Some(last) = last.and_then(|at| units.get_mut(at))
-            && !matches!(last.sources, [one] if one.as_assistant().is_some())
+            && last.sources.first().is_some_and(|one| one.as_assistant().is_none())
         {
             last.flavour = cache.flavour();
         }

@@ -1,12 +1,12 @@
-//! Messages of a request: user and assistant turns, with all results of one reply in one user message.
+//! Messages of a request: the two sides take turns, so that replies in a row are one message, and results, and what the
+//! user says behind them, another. Results stand first: they directly follow their calls.
 
 use alloc::string::String;
 use alloc::sync::Arc;
 
 use crate::json::{Map, Value, Writer};
 use crate::message::{
-    AssistantMessage, Block, Content, ImageBlock, Message, ThinkingBlock, ToolCall, ToolResultMessage,
-    UserMessage,
+    Block, Content, ImageBlock, Message, ThinkingBlock, ToolCall, ToolResultMessage, UserMessage,
 };
 use crate::provider::anthropic::{ERROR_IMAGE_MOVED, error_images_caption};
 use crate::provider::marker::Marker;
@@ -25,7 +25,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Whether a message becomes one of the request; an assistant that said nothing does not.
+    /// Whether there is something in a message; an assistant that said nothing gets a stand-in.
     pub(super) fn says_something(self, message: &Message) -> bool {
         match message {
             Message::Assistant(reply) => reply.content.iter().any(|block| self.is_output(block)),
@@ -36,12 +36,21 @@ impl Shape {
 
     /// Writes one unit; `marker` follows its last block.
     pub(super) fn write(self, sources: &[Arc<Message>], marker: Marker, w: &mut Writer) {
-        match sources.first().map(|message| &**message) {
-            Some(Message::User(user)) => write_user(user, marker, w),
-            Some(Message::Assistant(reply)) => self.write_reply(reply, w),
-            Some(Message::ToolResult(_)) => self.write_results(sources, marker, w),
-            _ => {}
+        if sources.first().is_some_and(|first| first.as_assistant().is_some()) {
+            return self.write_replies(sources, w);
         }
+        open("user", w);
+        let mut is_empty = !self.write_results(sources, w);
+        for message in sources {
+            if let Message::User(user) = &**message {
+                is_empty &= !write_user(user, w);
+            }
+        }
+        if is_empty {
+            write_text(EMPTY_TEXT, w);
+        }
+        marker.write_block(w);
+        close(w);
     }
 
     fn is_output(self, block: &Block) -> bool {
@@ -67,18 +76,21 @@ impl Shape {
         }
     }
 
-    fn write_reply(self, reply: &AssistantMessage, w: &mut Writer) {
-        if !reply.content.iter().any(|block| self.is_output(block)) {
-            return;
-        }
+    fn write_replies(self, sources: &[Arc<Message>], w: &mut Writer) {
         open("assistant", w);
-        for block in reply.content.iter().filter(|block| self.is_output(block)) {
+        let replies = sources.iter().filter_map(|message| message.as_assistant());
+        let mut is_empty = true;
+        for block in replies.flat_map(|reply| &reply.content).filter(|block| self.is_output(block)) {
+            is_empty = false;
             match block {
                 Block::Text(text) => write_text(&text.text, w),
                 Block::Thinking(thinking) => self.write_thinking(thinking, w),
                 Block::ToolCall(call) => write_call(call, w),
                 Block::Image(_) | Block::Other(_) => {}
             }
+        }
+        if is_empty {
+            write_text(EMPTY_TEXT, w);
         }
         close(w);
     }
@@ -106,24 +118,24 @@ impl Shape {
         w.end_object();
     }
 
-    /// All results of one reply; images of failed ones follow behind, where Claude takes them.
-    fn write_results(self, sources: &[Arc<Message>], marker: Marker, w: &mut Writer) {
-        let results = sources.iter().filter_map(|message| match &**message {
-            Message::ToolResult(result) => Some(result),
-            _ => None,
-        });
+    /// All results of one reply; images of failed ones follow behind, where Claude takes them. Whether there are any.
+    fn write_results(self, sources: &[Arc<Message>], w: &mut Writer) -> bool {
+        let results = || {
+            sources.iter().filter_map(|message| match &**message {
+                Message::ToolResult(result) => Some(result),
+                _ => None,
+            })
+        };
         let moved =
             |result: &ToolResultMessage| self.claude && result.is_error && images(result).next().is_some();
-        open("user", w);
-        for result in results.clone() {
+        for result in results() {
             write_result(result, moved(result), w);
         }
-        for result in results.filter(|result| moved(result)) {
+        for result in results().filter(|result| moved(result)) {
             write_text(&error_images_caption(&result.tool_call_id, &result.tool_name), w);
             images(result).for_each(|image| write_image(image, w));
         }
-        marker.write_block(w);
-        close(w);
+        results().next().is_some()
     }
 }
 
@@ -177,12 +189,12 @@ fn write_image(image: &ImageBlock, w: &mut Writer) {
     w.end_object();
 }
 
-fn write_user(user: &UserMessage, marker: Marker, w: &mut Writer) {
-    open("user", w);
-    let mut is_empty = true;
+/// What the user said; whether it was anything.
+fn write_user(user: &UserMessage, w: &mut Writer) -> bool {
+    let mut says = false;
     let mut text = |text: &str, w: &mut Writer| {
         if !text.trim().is_empty() {
-            is_empty = false;
+            says = true;
             write_text(text, w);
         }
     };
@@ -200,14 +212,10 @@ fn write_user(user: &UserMessage, marker: Marker, w: &mut Writer) {
                     _ => {}
                 }
             }
-            is_empty &= !has_image;
+            says |= has_image;
         }
     }
-    if is_empty {
-        write_text(EMPTY_TEXT, w);
-    }
-    marker.write_block(w);
-    close(w);
+    says
 }
 
 fn write_call(call: &ToolCall, w: &mut Writer) {

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 
 use super::decode::GoogleDecoder;
-use super::family::{Amount, Thinking, needs_call_ids, nests_images};
+use super::family::{Amount, Thinking, needs_call_ids, needs_signed_calls, nests_images};
 use super::messages::{Shape, write_text};
 use super::{VERTEX, address, tools};
 use crate::convert::{Fold, History, Target, sanitize_id};
@@ -15,7 +15,7 @@ use crate::json::Writer;
 use crate::message::AssistantMessage;
 use crate::model::Model;
 use crate::op::HttpRequest;
-use crate::provider::body::{BodyCache, rows};
+use crate::provider::body::{BodyCache, reply_rows};
 use crate::provider::headers::{self, HeaderSet};
 use crate::provider::request::{authorised, post};
 use crate::provider::{Decoder, Encoder, ModelRequest, options};
@@ -31,6 +31,8 @@ pub struct GoogleEncoder {
     body: BodyCache,
     /// What the encoding of messages depends on besides the messages.
     shape: Option<Shape>,
+    /// Provider and id of the last model: which calls are of another one depends on it.
+    model: (String, String),
     /// Requests so far.
     requests: u32,
 }
@@ -102,17 +104,23 @@ impl GoogleEncoder {
         let headers = request_headers(request)?;
         let url = address::url(request, headers.get(KEY_HEADER).is_some())?;
         let head = head(request, &self.history.fold())?;
-        let shape = Shape { ids: needs_call_ids(id), nested_images: nests_images(id) };
-        if self.shape != Some(shape) {
+        let shape = Shape {
+            ids: needs_call_ids(id),
+            nested_images: nests_images(id),
+            signed_calls: needs_signed_calls(id),
+        };
+        let is_same = self.model.0 == request.model.provider && self.model.1 == *id;
+        if self.shape != Some(shape) || !is_same {
             self.body.clear();
             self.shape = Some(shape);
+            self.model = (request.model.provider.clone(), id.clone());
         }
         self.requests = self.requests.wrapping_add(1);
         let tail = tail(request, generation);
         let history = self.history.messages();
         let from = self.body.resume(history);
-        let units = rows(history, from.messages);
-        let body = self.body.build(&head, &tail, from, &units, |unit, w| shape.write(unit, w));
+        let units = reply_rows(history, from.messages);
+        let body = self.body.build(&head, &tail, from, &units, |unit, w| shape.write(unit, request.model, w));
         Ok(post(request, url, headers, body))
     }
 }

@@ -56,6 +56,11 @@ pub fn strict_tools(id: &str) -> bool {
     major(&short(id)).is_some_and(|major| major >= 3)
 }
 
+/// Whether the service refuses calls of the turn that goes on when they have no signature.
+pub(super) fn needs_signed_calls(id: &str) -> bool {
+    strict_tools(id)
+}
+
 /// Whether images may stand inside a tool result.
 pub(super) fn nests_images(id: &str) -> bool {
     major(&short(id)).is_none_or(|major| major >= 3)

@@ -1,20 +1,24 @@
 //! Messages in the shape of Gemini contents.
 //!
-//! Units: a message by itself, or a row of tool results together. A row is one content, unless images may not stand
-//! inside results: then each result with images ends its content, and the images follow as one of their own.
+//! Units: a message of the user by itself, a row of replies, or a row of tool results. A row is one content: calls must
+//! directly follow something of the user, and all of their results stand in the content behind them. Where images may
+//! not stand inside results, they follow in one more content.
 
 use alloc::sync::Arc;
 
 use crate::convert::SEE_IMAGE;
 use crate::json::{Value, Writer};
 use crate::message::{
-    AssistantMessage, Block, Content, ImageBlock, Message, ThinkingBlock, ToolCall, ToolResultMessage,
-    UserMessage,
+    Block, Content, ImageBlock, Message, ThinkingBlock, ToolCall, ToolResultMessage, UserMessage,
 };
+use crate::model::Model;
 use crate::provider::body::Unit;
 
 /// Stands above images of a tool result that follow it.
 pub const TOOL_IMAGE_FOLLOWS: &str = "(images of the tool result above)";
+
+/// In the place of a signature that only Gemini could have made, as its documentation says: for calls of other models.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// What the encoding depends on besides the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,46 +27,53 @@ pub(super) struct Shape {
     pub(super) ids: bool,
     /// Images stand inside results.
     pub(super) nested_images: bool,
+    /// Calls of other models carry [`NO_SIGNATURE`].
+    pub(super) signed_calls: bool,
 }
 
 impl Shape {
     /// Writes the contents of one unit.
-    pub(super) fn write(self, unit: &Unit<'_>, w: &mut Writer) {
+    pub(super) fn write(self, unit: &Unit<'_>, model: &Model, w: &mut Writer) {
         match unit.sources.first().map(|message| &**message) {
             Some(Message::User(user)) => write_user(user, w),
-            Some(Message::Assistant(reply)) => self.write_reply(reply, w),
+            Some(Message::Assistant(_)) => self.write_replies(unit.sources, model, w),
             Some(Message::ToolResult(_)) => self.write_results(unit.sources, w),
             _ => {}
         }
     }
 
-    fn write_reply(self, reply: &AssistantMessage, w: &mut Writer) {
-        let blocks = || reply.content.iter().filter(|block| is_output(block));
-        if blocks().next().is_none() {
+    fn write_replies(self, sources: &[Arc<Message>], model: &Model, w: &mut Writer) {
+        let replies = || sources.iter().filter_map(|message| message.as_assistant());
+        if !replies().flat_map(|reply| &reply.content).any(is_output) {
             return;
         }
         open("model", w);
-        for block in blocks() {
-            w.begin_object();
-            match block {
-                Block::Text(text) => {
-                    w.field_str("text", &text.text);
-                    write_signature(text.signature.as_deref(), w);
+        for reply in replies() {
+            let foreign = reply.model != model.id || reply.provider != model.provider;
+            let mut stand_in = Some(NO_SIGNATURE).filter(|_| self.signed_calls && foreign);
+            for block in reply.content.iter().filter(|block| is_output(block)) {
+                w.begin_object();
+                match block {
+                    Block::Text(text) => {
+                        w.field_str("text", &text.text);
+                        write_signature(text.signature.as_deref(), w);
+                    }
+                    Block::Thinking(thinking) => {
+                        w.field_bool("thought", true);
+                        w.field_str("text", &thinking.thinking);
+                        write_signature(thinking.signature.as_deref(), w);
+                    }
+                    // The first call of a reply is the one that is looked at.
+                    Block::ToolCall(call) => self.write_call(call, stand_in.take(), w),
+                    Block::Image(_) | Block::Other(_) => {}
                 }
-                Block::Thinking(thinking) => {
-                    w.field_bool("thought", true);
-                    w.field_str("text", &thinking.thinking);
-                    write_signature(thinking.signature.as_deref(), w);
-                }
-                Block::ToolCall(call) => self.write_call(call, w),
-                Block::Image(_) | Block::Other(_) => {}
+                w.end_object();
             }
-            w.end_object();
         }
         close(w);
     }
 
-    fn write_call(self, call: &ToolCall, w: &mut Writer) {
+    fn write_call(self, call: &ToolCall, stand_in: Option<&str>, w: &mut Writer) {
         w.key("functionCall");
         w.begin_object();
         w.field_str("name", &call.name);
@@ -76,29 +87,31 @@ impl Shape {
             w.field_str("id", &call.id);
         }
         w.end_object();
-        write_signature(call.thought_signature.as_deref(), w);
+        w.field_opt_str("thoughtSignature", signature(call.thought_signature.as_deref()).or(stand_in));
     }
 
     fn write_results(self, sources: &[Arc<Message>], w: &mut Writer) {
-        let mut is_open = false;
-        for message in sources {
-            let Message::ToolResult(result) = &**message else { continue };
-            if !is_open {
-                open("user", w);
-            }
+        let results = || {
+            sources.iter().filter_map(|message| match &**message {
+                Message::ToolResult(result) => Some(result),
+                _ => None,
+            })
+        };
+        open("user", w);
+        for result in results() {
             self.write_result(result, w);
-            is_open = self.nested_images || images(result).next().is_none();
-            if !is_open {
-                close(w);
-                open("user", w);
-                write_text(TOOL_IMAGE_FOLLOWS, w);
-                images(result).for_each(|image| write_image(image, w));
-                close(w);
-            }
         }
-        if is_open {
-            close(w);
+        close(w);
+        let apart = || results().filter(|result| !self.nested_images && images(result).next().is_some());
+        if apart().next().is_none() {
+            return;
         }
+        open("user", w);
+        for result in apart() {
+            write_text(TOOL_IMAGE_FOLLOWS, w);
+            images(result).for_each(|image| write_image(image, w));
+        }
+        close(w);
     }
 
     fn write_result(self, result: &ToolResultMessage, w: &mut Writer) {

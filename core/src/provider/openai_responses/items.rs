@@ -58,12 +58,15 @@ fn is_sent(message: &Message) -> bool {
             Content::Text(_) => true,
             Content::Blocks(blocks) => blocks.iter().any(|b| matches!(b, Block::Text(_) | Block::Image(_))),
         },
-        Message::Assistant(m) => m.content.iter().any(|block| match block {
-            Block::Thinking(thinking) => reasoning_item(thinking).is_some(),
-            block => matches!(block, Block::Text(_) | Block::ToolCall(_)),
-        }),
+        Message::Assistant(m) => m.content.iter().any(is_output),
         _ => true,
     }
+}
+
+/// Whether a block of a reply is an output item. The service refuses reasoning that leads to none, as a reply has it
+/// that was cut while it thought.
+const fn is_output(block: &Block) -> bool {
+    matches!(block, Block::Text(_) | Block::ToolCall(_))
 }
 
 /// The item of the service that a thinking block stands for.
@@ -84,7 +87,8 @@ impl Items<'_> {
 
     fn reply(&self, message: &AssistantMessage, place: u32, w: &mut Writer) {
         let mut texts = 0_usize;
-        for block in &message.content {
+        let Some(end) = message.content.iter().rposition(is_output) else { return };
+        for block in message.content.get(..=end).unwrap_or_default() {
             match block {
                 Block::Thinking(thinking) => {
                     if let Some(item) = reasoning_item(thinking) {
