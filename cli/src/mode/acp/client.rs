@@ -132,8 +132,9 @@ impl Client {
         let (sender, receiver) = channel();
         let id = {
             let mut stream = self.lock();
-            let id = stream.next;
+            // Clients that ask `if (id)` take 0 for none.
             stream.next += 1;
+            let id = stream.next;
             stream.questions.insert(id, sender.clone());
             stream.line(|w| {
                 w.field_u64("id", id);

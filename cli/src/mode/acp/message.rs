@@ -101,6 +101,8 @@ pub(super) fn read(line: &str) -> Result<Option<Message>, (Value, Refusal)> {
     }
     let params = match fields.remove("params") {
         None | Some(Value::Null) => Params::new(),
+        // What some languages make of an empty table.
+        Some(Value::Array(none)) if none.is_empty() => Params::new(),
         Some(Value::Object(params)) => params,
         // Nobody hears what is wrong with a notification.
         Some(_) if id.is_none() => Params::new(),
@@ -169,7 +171,8 @@ mod tests {
         assert_eq!(code("[]"), Err((Value::Null, -32_600)));
         assert_eq!(code(r#"{"jsonrpc":"2.0","method":5,"id":null}"#), Err((Value::Null, -32_600)));
         assert_eq!(code(r#"{"jsonrpc":"1.0","method":"x","id":7}"#), Err((7.into(), -32_600)));
-        assert_eq!(code(r#"{"jsonrpc":"2.0","method":"x","id":7,"params":[]}"#), Err((7.into(), -32_602)));
+        assert_eq!(code(r#"{"jsonrpc":"2.0","method":"x","id":7,"params":[1]}"#), Err((7.into(), -32_602)));
+        assert_eq!(code(r#"{"jsonrpc":"2.0","method":"x","id":7,"params":[]}"#), Ok(true));
         let of = |line| read(line).unwrap().unwrap();
         let request = of(r#"{"jsonrpc":"2.0","method":"x","id":"a"}"#);
         assert!(matches!(request, Message::Request { id: Value::String(_), .. }), "{request:?}");
