@@ -139,6 +139,9 @@ fn agent_of_an_editor(items: impl Iterator<Item = String>) -> ExitCode {
     if !errors.is_empty() {
         return fail(errors);
     }
+    if args.messages == [mode::acp::sign_in::LOGIN] {
+        return done(mode::acp::sign_in::run());
+    }
     if !args.messages.is_empty() || !args.files.is_empty() || args.mode.is_some() {
         return fail(["tau acp takes no messages, files or modes: they come from the editor"]);
     }
@@ -213,7 +216,11 @@ fn credentials_of(items: impl Iterator<Item = String>) -> ExitCode {
             return ExitCode::from(misuse.code);
         }
     };
-    match auth_command::run(&args) {
+    done(auth_command::run(&args))
+}
+
+fn done(outcome: Result<auth_command::Done, String>) -> ExitCode {
+    match outcome {
         Ok(done) => {
             answer(&done.text);
             ExitCode::from(done.code)

@@ -4,6 +4,7 @@ use tau_core::json::{Value, Writer};
 
 use super::client::Shows;
 use super::message::Params;
+use super::sign_in::Terminals;
 use crate::args::help;
 
 /// The version of the protocol.
@@ -17,7 +18,7 @@ pub(super) fn shows(params: &Params) -> Shows {
 }
 
 /// Writes the answer to `initialize`.
-pub(super) fn write(w: &mut Writer) {
+pub(super) fn write(terminals: Terminals, w: &mut Writer) {
     w.begin_object();
     w.field_u64("protocolVersion", VERSION);
     w.key("agentCapabilities");
@@ -49,8 +50,6 @@ pub(super) fn write(w: &mut Writer) {
     w.field_str("title", "Tau");
     w.field_str("version", help::VERSION);
     w.end_object();
-    w.key("authMethods");
-    w.begin_array();
-    w.end_array();
+    terminals.write(w);
     w.end_object();
 }

@@ -12,6 +12,7 @@ mod message;
 mod options;
 mod permission;
 mod seat;
+pub mod sign_in;
 mod stored;
 mod updates;
 
@@ -36,6 +37,7 @@ use crate::{outputs, run};
 use client::Client;
 use message::{Message, Params, Refusal, folder, text};
 use seat::Seat;
+use sign_in::Terminals;
 
 /// Exit code when nobody takes the messages.
 const NO_READER: u8 = 1;
@@ -171,13 +173,9 @@ impl Acp {
 
     fn initialize(&mut self, id: &Value, params: &Params) -> Result<(), Refusal> {
         self.client.learn(hello::shows(params));
-        self.client.result(id, hello::write);
+        let terminals = Terminals::of(params);
+        self.client.result(id, |w| hello::write(terminals, w));
         Ok(())
-    }
-
-    /// Credentials come from the configuration: nothing can be done here.
-    fn authenticate(&mut self, _: &Value, _: &Params) -> Result<(), Refusal> {
-        Err(Refusal::params("sign in with `tau auth login`, or set a key; there is no other way"))
     }
 
     fn new_session(&mut self, id: &Value, params: &Params) -> Result<(), Refusal> {

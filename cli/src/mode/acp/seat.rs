@@ -20,7 +20,8 @@ use super::message::Refusal;
 use super::permission::Gate;
 use super::updates::{Turn, Updates};
 use crate::bootstrap::{Ready, Workshop, image_limits};
-use crate::mode::pipe::seat::{close, fit_images, model, tell, why_no_prompt};
+use crate::choose::choose;
+use crate::mode::pipe::seat::{change_model, close, fit_images, model, tell, why_no_prompt};
 use crate::permission::Rules;
 use crate::{recording, resources, run};
 
@@ -94,6 +95,7 @@ impl Seat {
         }
         let Content { text, mut images } = content;
         let command = run::compaction(&text);
+        self.adopt_model();
         if command.is_none()
             && let Some(why) = why_no_prompt(&mut self.workshop, &model(&self.engine))
         {
@@ -116,6 +118,24 @@ impl Seat {
             self.turn.forget();
             Refusal::request(why)
         })
+    }
+
+    /// Someone may have signed in since the session was opened without a model.
+    fn adopt_model(&mut self) {
+        if !model(&self.engine).is_placeholder() {
+            return;
+        }
+        let Workshop { access, args, base, .. } = &mut self.workshop;
+        access.refresh();
+        let mut remarks = Vec::new();
+        let chosen =
+            self.engine.with(|hub| choose(args, access, &base.settings, hub.desk().session(), &mut remarks));
+        if let Ok(Some(chosen)) = chosen {
+            access.bind_key(&chosen.model.provider);
+            if change_model(&self.engine, &base.settings, chosen.model, Some(chosen.level)).is_ok() {
+                self.tell_options();
+            }
+        }
     }
 
     /// Ends what goes on; nothing when nothing does.
