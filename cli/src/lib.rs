@@ -41,7 +41,7 @@ pub mod table;
 pub mod trust;
 pub mod visible;
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use args::Args;
@@ -272,8 +272,10 @@ fn export(args: &Args, session: &str) -> ExitCode {
 
 /// Writes to stdout; a reader that went away is no failure.
 fn answer(text: &str) -> ExitCode {
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    ExitCode::SUCCESS
+    let mut out = out::Out::default();
+    out.buffer().push_str(text);
+    out.flush();
+    if out.complain() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn fail<S: AsRef<str>>(lines: impl IntoIterator<Item = S>) -> ExitCode {

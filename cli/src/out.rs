@@ -6,6 +6,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use tau_io_std::sys::fault;
+
+use crate::signals;
+
 /// Writes past this many buffered bytes even when more is to come.
 const FLUSH_AT: usize = 64 * 1024;
 
@@ -15,6 +19,9 @@ const PIECE: usize = 4096;
 /// A buffer that one large record made larger than this is given back.
 const KEPT: usize = 4 * FLUSH_AT;
 
+/// After a signal a reader may pause this long.
+const LAST_PAUSE: Duration = Duration::from_secs(2);
+
 /// How often a writer that is stuck looks whether to go on waiting.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
@@ -23,6 +30,8 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 pub struct Out {
     buffer: String,
     closed: bool,
+    /// Why nothing can be written any more, if that is not the reader's doing.
+    trouble: Option<Errno>,
 }
 
 impl Out {
@@ -44,18 +53,14 @@ impl Out {
         }
     }
 
-    /// Writes what is buffered.
+    /// Writes what is buffered. A reader may take its time, but after a signal it may pause for a moment only, and
+    /// after a second one not at all.
     pub fn flush(&mut self) {
-        let mut rest = self.buffer.as_bytes();
-        while !rest.is_empty() && !self.closed {
-            match rustix::io::write(std::io::stdout(), rest) {
-                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => wait_until_writable(),
-                Err(_) => self.closed = true,
-            }
-        }
-        self.empty();
+        self.flush_unless(&|stuck| match signals::count() {
+            0 => false,
+            1 => stuck >= LAST_PAUSE,
+            _ => true,
+        });
     }
 
     /// As [`flush`](Self::flush), but while the reader takes nothing, `give_up` is asked from time to time (with the
@@ -74,10 +79,23 @@ impl Out {
             match rustix::io::write(std::io::stdout(), piece) {
                 Ok(written) => rest = rest.get(written..).unwrap_or_default(),
                 Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(_) => self.closed = true,
+                Err(error) => {
+                    self.closed = true;
+                    self.trouble = Some(error).filter(|error| *error != Errno::PIPE);
+                }
             }
         }
         self.empty();
+    }
+
+    /// Whether something could not be written, a full disk for one; tells why on standard error. A reader that went
+    /// away is no trouble.
+    #[must_use]
+    pub fn complain(&self) -> bool {
+        if let Some(error) = self.trouble {
+            note(&format!("standard output cannot be written: {}", fault::text(&error.into())));
+        }
+        self.trouble.is_some()
     }
 
     fn empty(&mut self) {
@@ -98,12 +116,6 @@ impl Out {
 fn is_writable() -> bool {
     let stdout = std::io::stdout();
     poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], Some(&LOOK)).is_ok_and(|ready| ready > 0)
-}
-
-/// Someone shares the descriptor and made it non-blocking.
-fn wait_until_writable() {
-    let stdout = std::io::stdout();
-    let _ = poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], None);
 }
 
 /// Writes one line to standard error, harmless for terminals; nobody is told when that fails.

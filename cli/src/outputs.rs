@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use tau_io_std::sys::env;
@@ -41,8 +42,9 @@ fn began(name: &str) -> Option<Duration> {
     is_time.then(|| Duration::from_millis(ms))
 }
 
-fn root() -> String {
-    format!("{}/tau-outputs-{}", env::temp_dir(), rustix::process::getuid().as_raw())
+fn root() -> &'static str {
+    static ROOT: OnceLock<String> = OnceLock::new();
+    ROOT.get_or_init(|| format!("{}/tau-outputs-{}", env::temp_dir(), rustix::process::getuid().as_raw()))
 }
 
 #[cfg(test)]

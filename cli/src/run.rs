@@ -71,7 +71,8 @@ pub fn run(ready: Ready, surface: Box<dyn Surface + Send>) -> ExitCode {
     }
     let signal = runner.prompts(ready.prompts);
     let good = lock(&runner.surface).finish();
-    match signal {
+    // One that comes now ends a write that nobody takes.
+    match signal.or_else(|| runner.signals.take()) {
         Some(number) => exit(128 + i32::from(number)),
         None => exit(i32::from(!good)),
     }

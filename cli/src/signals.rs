@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::low_level::register;
@@ -14,6 +14,15 @@ pub fn survive_limits() {
     // SAFETY: the handler does nothing.
     #[allow(unsafe_code)]
     let _ = unsafe { register(SIGXFSZ, || {}) };
+}
+
+/// Signals that ever came.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// How many signals came to this process since [`Signals::listen`].
+#[must_use]
+pub fn count() -> u32 {
+    COUNT.load(Ordering::SeqCst)
 }
 
 /// Signals that came and were not looked at yet.
@@ -30,11 +39,12 @@ impl Signals {
     pub fn listen(&self, waker: &Arc<Wake>) -> io::Result<()> {
         for (signal, number) in [(SIGINT, 2), (SIGTERM, 15), (SIGHUP, 1)] {
             let (last, waker) = (Arc::clone(&self.last), Arc::clone(waker));
-            // SAFETY: the handler stores a number and writes a byte to a pipe that never blocks, both of which are
+            // SAFETY: the handler stores two numbers and writes a byte to a pipe that never blocks, both of which are
             // async-signal-safe; it neither allocates nor locks nor panics.
             #[allow(unsafe_code)]
             unsafe {
                 register(signal, move || {
+                    COUNT.fetch_add(1, Ordering::SeqCst);
                     // The note is made before the waiting thread is woken.
                     last.store(number, Ordering::SeqCst);
                     waker.wake();

@@ -2,10 +2,12 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::io::Read;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tau_tests::program::{Run, Sandbox};
+use tau_tests::program::{Run, Sandbox, roles};
 use tau_tests::server::{Reply, Server, openai};
 
 fn place(script: impl IntoIterator<Item = Reply>) -> (Sandbox, Server) {
@@ -96,7 +98,7 @@ fn exit_codes() {
     // A signal: everything is told and stored, then 128 + its number.
     let running = place.start(place.command(&["--mode", "json", "--totals", "x", "never sent"]));
     server.wait(2);
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    thread::sleep(Duration::from_millis(200));
     running.signal(15);
     let all = lines(&running.finish().ended_with(143));
     let tail: Vec<&Value> = all.iter().rev().take(2).map(|line| &line["type"]).collect();
@@ -127,4 +129,60 @@ fn a_reader_that_has_enough_is_no_failure() {
     let mut err = String::new();
     child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     assert_eq!((child.wait().unwrap().code(), err.as_str(), server.requests().len()), (Some(0), "", 1));
+}
+
+/// Nobody reads, and the pipe is full: a signal ends the program all the same, a second one at once.
+#[test]
+fn a_signal_ends_a_program_whose_reader_is_stuck() {
+    let text = "x".repeat(2000);
+    let flood = || openai::texts(&vec![text.as_str(); 200]);
+    for (mode, signals, limit) in [("json", 1, 3500), ("json", 2, 1500), ("text", 1, 3500), ("text", 2, 1500)]
+    {
+        let (place, server) = place([flood()]);
+        let mut child = place.command(&["--mode", mode, "-p", "x"]).spawn().unwrap();
+        server.wait(1);
+        // The whole answer of print mode comes at the end.
+        thread::sleep(Duration::from_millis(700));
+        let begun = Instant::now();
+        for _ in 0..signals {
+            let _ = Command::new("kill").arg("-15").arg(child.id().to_string()).status();
+            thread::sleep(Duration::from_millis(300));
+        }
+        let case = format!("{mode}, {signals} signals");
+        let end = Instant::now() + Duration::from_secs(20);
+        let status = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status,
+                None if Instant::now() > end => {
+                    let _ = child.kill();
+                    panic!("{case}: it goes on");
+                }
+                None => thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        assert_eq!(status.code(), Some(143), "{case}");
+        assert!(begun.elapsed() < Duration::from_millis(limit), "{case}: {:?}", begun.elapsed());
+        assert_eq!(roles(&place.session())[..1], ["user"], "{case}");
+    }
+}
+
+/// A disk that is full behind a redirection.
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    for (args, kept) in [
+        (&["--mode", "json", "x"][..], true),
+        (&["-p", "x"], true),
+        (&["--version"], false),
+        (&["--list-models"], false),
+    ] {
+        let (place, _server) = place([openai::text("lost")]);
+        let mut command = place.command(args);
+        command.stdout(std::fs::File::options().write(true).open("/dev/full").unwrap());
+        let out = command.output().unwrap();
+        let told = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{args:?}: {told}");
+        assert!(told.contains("standard output") && told.contains("space"), "{args:?}: {told}");
+        // What was said is stored all the same.
+        assert!(!kept || roles(&place.session()).contains(&"user"), "{args:?}");
+    }
 }

@@ -29,7 +29,8 @@ fn settled(talk: &mut Talk) {
 
 #[test]
 fn a_second_prompt_is_refused_whenever_it_comes() {
-    let (place, server) = place([openai::text("one")]);
+    // The answer does not come to its end by itself.
+    let (place, server) = place([openai::stalled("one")]);
     let mut talk = talk(&place);
     // Both are there before the first is followed.
     let prompt = |id: &str| json!({"id": id, "type": "prompt", "message": id});
@@ -37,7 +38,8 @@ fn a_second_prompt_is_refused_whenever_it_comes() {
     assert_eq!(talk.wait(&json!({"id": "a"}))["success"], true);
     let refused = talk.wait(&json!({"id": "b"}));
     assert!(refused["error"].as_str().unwrap().contains("streamingBehavior"), "{refused}");
-    settled(&mut talk);
+    server.wait(1);
+    let _ = talk.data("e", json!({"type": "abort"}));
     assert_eq!(talk.data("s", json!({"type": "get_state"}))["isStreaming"], false);
     let _ = talk.finish().ok();
     assert_eq!(server.requests().len(), 1);

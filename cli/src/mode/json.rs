@@ -67,6 +67,6 @@ impl Surface for Json {
             self.out.buffer().push('\n');
         }
         self.out.flush();
-        !self.failed
+        !self.out.complain() && !self.failed
     }
 }

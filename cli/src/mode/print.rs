@@ -40,6 +40,9 @@ impl Print {
             self.out.settle();
         }
         self.out.flush();
+        if self.out.complain() {
+            return false;
+        }
         if reply.stop_reason == StopReason::Length {
             note("the answer was cut: it reached the model's output limit");
             return false;

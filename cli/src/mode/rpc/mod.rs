@@ -188,6 +188,9 @@ impl Rpc {
                 return self.wind_down(128 + number, 0);
             }
             if self.records.is_closed() {
+                if self.feed.is_of_client() {
+                    self.records.complain();
+                }
                 // A signal makes a write that is stuck give up, too; it may have come since the look above.
                 let signal = self.feed.signal(&self.signals);
                 return self.end(signal.map_or(NO_READER, |number| 128 + number), 0);

@@ -188,6 +188,11 @@ impl Records {
         self.output().is_closed()
     }
 
+    /// Tells on standard error why nothing can be written, if that is not the client's doing.
+    pub(super) fn complain(&self) {
+        let _ = self.output().complain();
+    }
+
     fn write(&self, record: impl FnOnce(&mut Writer)) {
         let mut out = self.output();
         line(&mut out, |w| {
