@@ -50,9 +50,9 @@ pub(crate) async fn run(
             pump.kill();
         }
         let mut pieces = Vec::new();
-        // Once the child has gone, everything that it left is there to be read.
+        // Once the child has gone, everything that it left is there to be read; so it is when a limit runs out.
         pump.read(
-            |at| ready.exit || ready.pipes.get(at) == Some(&true),
+            |at| ready.exit || ready.due || ready.pipes.get(at) == Some(&true),
             &mut |stream, mut bytes: Vec<u8>| {
                 bytes.shrink_to_fit();
                 pieces.push((stream, bytes));
@@ -101,6 +101,7 @@ struct Watch {
 struct Ready {
     cancel: bool,
     exit: bool,
+    due: bool,
     pipes: Vec<bool>,
 }
 
@@ -140,19 +141,20 @@ impl Watch {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, killed: bool) -> Poll<Ready> {
-        let ready = Ready {
+        let mut ready = Ready {
+            due: false,
             cancel: take(&mut self.cancel) || (!killed && self.cancelled.as_mut().poll_next(cx).is_ready()),
             exit: self.exit.as_ref().is_some_and(|exit| exit.poll_readable(cx).is_ready()),
             pipes: self.pipes.iter().map(|(_, pipe)| pipe.poll_readable(cx).is_ready()).collect(),
         };
-        let due = match &mut self.due {
+        ready.due = match &mut self.due {
             Some((_, timer)) => pin!(timer).poll(cx).is_ready(),
             None => false,
         };
-        if due {
+        if ready.due {
             self.due = None;
         }
-        if due || ready.cancel || ready.exit || ready.pipes.contains(&true) {
+        if ready.due || ready.cancel || ready.exit || ready.pipes.contains(&true) {
             Poll::Ready(ready)
         } else {
             Poll::Pending

@@ -274,8 +274,16 @@ impl Running {
 
     /// Cancels.
     pub fn cancel(&self) {
-        self.script.lock().outputs.push_back(Output::Cancel { op: self.op });
-        (self.feed)(Input::Tick);
+        self.canceller()();
+    }
+
+    /// What cancels, for another thread.
+    pub fn canceller(&self) -> impl FnOnce() + Send + 'static {
+        let (op, script, feed) = (self.op, self.script.clone(), Arc::clone(&self.feed));
+        move || {
+            script.lock().outputs.push_back(Output::Cancel { op });
+            feed(Input::Tick);
+        }
     }
 
     /// All remaining replies but the last, and the last.

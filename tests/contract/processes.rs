@@ -12,7 +12,7 @@ use tau_io_std::sys::CancelToken;
 use tau_io_std::sys::process::{capture, kill_all};
 use tempfile::TempDir;
 
-use crate::backend::{Backend, on_each_backend};
+use crate::backend::{Backend, Running, on_each_backend};
 
 pub fn spec(command: &str) -> ProcSpec {
     ProcSpec {
@@ -165,6 +165,43 @@ fn a_cancel_after_the_exit_keeps_the_code(b: &Backend) {
     running.cancel();
     let Ok(Outcome::Exit(exit)) = running.finish().1 else { panic!("an exit") };
     assert_eq!((exit.killed, exit.exited_before_cancel, exit.code), (true, true, Some(3)));
+}
+
+on_each_backend!(who_is_slow_loses_no_output);
+/// The limits after an exit or a kill say how long a pipe may be silent, not how fast it must be read.
+fn who_is_slow_loses_no_output(b: &Backend) {
+    let total = |running: Running, slow: usize| {
+        let (mut total, mut taken) = (0, 0);
+        loop {
+            match running.next() {
+                Reply::Chunk { bytes, .. } => total += bytes.len(),
+                Reply::Done(Outcome::Exit(exit)) => return (total, exit),
+                other => panic!("{other:?}"),
+            }
+            taken += 1;
+            if taken <= slow {
+                std::thread::sleep(Duration::from_millis(300));
+            }
+        }
+    };
+    for (command, limit) in [
+        ("head -c 3000000 /dev/zero", 60_000),
+        // Somebody else keeps the pipe, and the limit runs out meanwhile.
+        ("sleep 3 & head -c 3000000 /dev/zero", 150),
+    ] {
+        let asked = ProcSpec { max_after_exit_ms: limit, ..spec(command) };
+        let (total, exit) = total(b.start_slowly(Op::Proc(asked)), 26);
+        assert_eq!((total, exit.code), (3_000_000, Some(0)), "{command}");
+    }
+    let running = b.start_slowly(Op::Proc(spec("head -c 250000 /dev/zero; sleep 30")));
+    let cancel = running.canceller();
+    let cancelling = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        cancel();
+    });
+    let (total, exit) = total(running, 5);
+    assert_eq!((total, exit.killed), (250_000, true));
+    cancelling.join().unwrap();
 }
 
 fn spill(dir: &Path) -> SpillSpec {

@@ -35,6 +35,10 @@ const AFTER_KILL: Duration = Duration::from_millis(250);
 /// After a kill: how long the child may take to die (it may hang in the kernel).
 const DYING: Duration = Duration::from_secs(3);
 
+/// After the limits: what may still wait in the pipes was written before, unless it is more than they hold. Whoever takes
+/// the output may have been slow.
+const MOST_LATE: usize = 1 << 20;
+
 /// When reading ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
@@ -59,6 +63,8 @@ pub struct Pump {
     /// Bytes read so far, and in the last round.
     total: u64,
     round: usize,
+    /// Bytes read after a limit ran out; `None` = none did.
+    late: Option<usize>,
     exit: ProcExit,
 }
 
@@ -132,6 +138,7 @@ impl Pump {
             last_data: Instant::now(),
             total: 0,
             round: 0,
+            late: None,
             exit: ProcExit::default(),
         })
     }
@@ -178,19 +185,35 @@ impl Pump {
             self.kill();
         }
         if let Some(killed) = self.killed {
-            let gone = self.exited.is_some() && (self.pipes.is_empty() || now >= killed + AFTER_KILL);
-            return gone || now >= killed + DYING;
+            if self.exited.is_none() {
+                return now >= killed + DYING;
+            }
+            return self.pipes.is_empty() || (now >= killed + AFTER_KILL && self.is_drained());
         }
         let Some(exited) = self.exited else { return false };
-        if self.pipes.is_empty() || now >= self.last_data + self.limits.idle {
+        if self.pipes.is_empty() || (now >= self.last_data + self.limits.idle && !self.has_output()) {
             return true;
         }
-        let over = now >= exited + self.limits.most;
-        if over {
+        if now < exited + self.limits.most {
+            return false;
+        }
+        if !self.exit.leftovers_killed {
             self.exit.leftovers_killed = true;
             self.kill_group();
         }
-        over
+        self.is_drained()
+    }
+
+    /// Whether what was written before a limit ran out has been read.
+    fn is_drained(&mut self) -> bool {
+        *self.late.get_or_insert(0) >= MOST_LATE || !self.has_output()
+    }
+
+    /// Whether something waits in the pipes, and be it their end.
+    fn has_output(&self) -> bool {
+        let mut fds: Vec<PollFd<'_>> =
+            self.pipes.iter().map(|(_, fd)| PollFd::new(fd, PollFlags::IN)).collect();
+        poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0)
     }
 
     /// When to look again although nothing has happened.
@@ -240,6 +263,7 @@ impl Pump {
         });
         self.round = round;
         self.total += round as u64;
+        self.late = self.late.map(|late| late + round);
     }
 
     /// Looks whether the child has exited; `ready` = [`exit_fd`](Self::exit_fd) was readable.
