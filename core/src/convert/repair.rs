@@ -372,10 +372,10 @@ mod tests {
             [user("go"), reply(&["1"], ""), result("1", "x"), reply(&["1"], "again"), result("1", "y")];
         assert_eq!(prepared(&list), ["u", "a:1", "r:1:x"]);
         let list = [reply(&["1", "1", "2"], ""), result("2", "b"), result("1", "a"), reply(&["2", "3"], "")];
-        assert_eq!(prepared(&list), ["a:1+2", "r:2:b", "r:1:a", "a:3", "r:3:?"]);
+        assert_eq!(prepared(&list), ["u", "a:1+2", "r:2:b", "r:1:a", "a:3", "r:3:?"]);
         let list =
             [reply(&["call|a"], ""), result("call|a", "x"), reply(&["call|b"], ""), result("call|b", "y")];
-        assert_eq!(prepared(&list), ["a:call|a", "r:call|a:x"]);
+        assert_eq!(prepared(&list), ["u", "a:call|a", "r:call|a:x"]);
     }
 
     #[test]
@@ -383,9 +383,9 @@ mod tests {
         let list = [result("0", "x"), user("go"), reply(&[], "hm"), result("1", "x"), user("next")];
         assert_eq!(prepared(&list), ["u", "a:", "u"]);
         let list = [reply(&["1", "2"], ""), result("2", "b"), user("stop"), result("1", "late"), user("go")];
-        assert_eq!(prepared(&list), ["a:1+2", "r:2:b", "r:1:late", "u", "u"]);
+        assert_eq!(prepared(&list), ["u", "a:1+2", "r:2:b", "r:1:late", "u", "u"]);
         let list = [reply(&["1"], ""), user("stop"), result("1", "late"), result("1", "later")];
-        assert_eq!(prepared(&list), ["a:1", "r:1:late", "u"]);
+        assert_eq!(prepared(&list), ["u", "a:1", "r:1:late", "u"]);
     }
 
     #[test]
@@ -400,10 +400,10 @@ mod tests {
         let mut signed = AssistantMessage::clone(reply(&[], "").as_assistant().unwrap());
         let sign = |text: &str| Block::Text(TextBlock { text: text.into(), signature: Some("c2ln".into()) });
         signed.content = alloc::vec![Block::text("words"), Block::text(""), sign("")];
-        let list = [Arc::new(Message::Assistant(signed))];
+        let list = [user("go"), Arc::new(Message::Assistant(signed))];
         let blocks = |target: &Target<'_>| {
             let made = prepare(&list, target, 9);
-            made[0].as_assistant().map(|reply| reply.content.clone()).unwrap_or_default()
+            made[1].as_assistant().map(|reply| reply.content.clone()).unwrap_or_default()
         };
         assert_eq!(blocks(&TARGET), [Block::text("words"), sign("")]);
         assert_eq!(blocks(&Target { model: "other", ..TARGET }), [Block::text("words")]);
@@ -425,25 +425,28 @@ mod tests {
         history.update(&list, &TARGET, 10);
         assert_eq!(history.messages().len(), first.len() + 1);
         assert!(first.iter().zip(history.messages()).all(|(a, b)| Arc::ptr_eq(a, b)));
-        // Also when everything has to be read again.
+        // Also when everything has to be read again. What begins with a reply then gets a beginning.
         list.remove(0);
         history.update(&list, &TARGET, 11);
-        assert_eq!(history.messages().len(), first.len());
-        assert!(first.iter().skip(1).zip(history.messages()).all(|(a, b)| Arc::ptr_eq(a, b)));
+        assert_eq!(history.messages().len(), first.len() + 1);
+        assert!(
+            matches!(&*history.messages()[0], Message::User(user) if user.content == Content::Text(BEGINNING.into()))
+        );
+        assert!(first.iter().zip(history.messages()).skip(1).all(|(a, b)| Arc::ptr_eq(a, b)));
     }
 
     #[test]
     fn foreign_ids_that_become_equal_are_told_apart() {
         let long = |end: &str| format!("{}{end}", "x".repeat(70));
         let (a, b) = (long("a"), long("b"));
-        let list = [reply(&[&a, &b], ""), result(&b, "B"), result(&a, "A")];
+        let list = [user("go"), reply(&[&a, &b], ""), result(&b, "B"), result(&a, "A")];
         let rule = |id: &str, _: &AssistantMessage| crate::convert::sanitize_id(id, 64).into_owned();
         let target = Target { model: "other", ids: Some(&rule), ..TARGET };
         let made = prepare(&list, &target, 9);
-        let Some(Message::Assistant(first)) = made.first().map(|m| &**m) else { panic!("no reply") };
+        let Some(Message::Assistant(first)) = made.get(1).map(|m| &**m) else { panic!("no reply") };
         let ids: Vec<&str> = first.tool_calls().map(|call| call.id.as_str()).collect();
         let [a, b] = *ids else { panic!("not two calls: {ids:?}") };
         assert!(a != b && a.len() <= 64 && b.len() <= 64);
-        assert_eq!(outline(&made).get(1..), Some(&[format!("r:{b}:B"), format!("r:{a}:A")][..]));
+        assert_eq!(outline(&made).get(2..), Some(&[format!("r:{b}:B"), format!("r:{a}:A")][..]));
     }
 }
