@@ -64,7 +64,7 @@ fn advice(trouble: Trouble, provider: &str, model: &str) -> String {
         Trouble::Status(300..=399) => format!(
             "redirects are not followed; if the new address is right, make it baseUrl of {provider} in models.json"
         ),
-        Trouble::Status(_) => {
+        Trouble::Status(200..) => {
             format!("the service does not take this request; `compat` of {provider} in models.json can change its form")
         }
         Trouble::Lost(FaultKind::Dns | FaultKind::Connect) => {
@@ -79,7 +79,7 @@ fn advice(trouble: Trouble, provider: &str, model: &str) -> String {
         Trouble::Lost(FaultKind::Invalid) => format!(
             "check the key (`tau auth status` tells where it comes from), and baseUrl and headers of {provider} in models.json"
         ),
-        Trouble::Lost(_) | Trouble::NoStream => {
+        Trouble::Status(..=199) | Trouble::Lost(_) | Trouble::NoStream => {
             format!("this may be no API of models; check baseUrl and api of {provider} in models.json")
         }
         Trouble::Reply => LATER.into(),
@@ -117,6 +117,7 @@ mod tests {
             (Trouble::Status(429), "later"),
             (Trouble::Status(503), "later"),
             (Trouble::Status(302), "redirects"),
+            (Trouble::Status(101), "api of p"),
             (Trouble::Status(400), "compat"),
             (Trouble::Lost(FaultKind::Dns), "baseUrl"),
             (Trouble::Lost(FaultKind::Connect), "network"),

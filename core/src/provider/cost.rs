@@ -37,6 +37,7 @@ pub fn cost(rates: &Rates, usage: &Usage) -> Cost {
 /// Sets the cost of a usage: computed, with the total replaced by the billed one where the router reports it in a form
 /// that can be trusted. `reported` is the usage object of the response.
 pub fn apply(model: &Model, usage: &mut Usage, reported: Option<&Value>) {
+    bound(usage);
     usage.cost = cost(&model.rates, usage);
     if is_openrouter(model)
         && let Some(total) = reported.and_then(billed)
@@ -44,6 +45,19 @@ pub fn apply(model: &Model, usage: &mut Usage, reported: Option<&Value>) {
         usage.cost.total = total;
         usage.cost.total_from_provider = Some(true);
     }
+}
+
+/// Figures that no reply has are cut to the largest that every reader of a session reads as it was written.
+pub(super) fn bound(usage: &mut Usage) {
+    const MOST: u64 = (1 << 53) - 1;
+    let Usage { input, output, cache_read, cache_write, cache_write_1h, reasoning, total_tokens, cost: _ } =
+        usage;
+    let optional = [cache_write_1h, reasoning].into_iter().flatten();
+    for figure in [input, output, cache_read, cache_write, total_tokens].into_iter().chain(optional) {
+        *figure = (*figure).min(MOST);
+    }
+    // A part of the writes.
+    usage.cache_write_1h = usage.cache_write_1h.map(|hour| hour.min(usage.cache_write));
 }
 
 /// The billed total of a usage object: only when it says whether the user's own upstream key was used, and then with

@@ -151,6 +151,7 @@ impl Reply {
         usage.reasoning = inner("output_tokens_details", "thinking_tokens").or(usage.reasoning);
         usage.total_tokens = 0;
         usage.total_tokens = usage.context_tokens();
+        cost::bound(usage);
         let answered_by = message.response_model.as_deref();
         let other = answered_by.and_then(|model| Compat::of(&self.model).fallback_rates(model));
         match other {
