@@ -517,3 +517,27 @@ fn budgets() {
         }
     }
 }
+
+/// A budget is at least 1024, whatever room is left.
+#[test]
+fn budgets_of_small_models() {
+    for (api, id, thinking) in [
+        ("anthropic-messages", "m1", "/thinking/budget_tokens"),
+        (
+            "bedrock-converse-stream",
+            "anthropic.claude-3-7-sonnet-20250219-v1:0",
+            "/additionalModelRequestFields/thinking/budget_tokens",
+        ),
+    ] {
+        for (most, wanted) in
+            [(500, 1024), (1024, 1024), (1500, 1024), (2047, 1024), (2049, 1025), (4096, 3072)]
+        {
+            let model = Model { id: id.into(), max_tokens: most, ..model(api, &json!({})) };
+            let options = RequestOptions { reasoning: Some(ThinkingLevel::High), ..options() };
+            let body = made(&model, &options, &[]);
+            assert_eq!(at(&body, thinking), wanted, "{api} with {most}: {body}");
+            let limit = if api.starts_with("bedrock") { "/inferenceConfig/maxTokens" } else { "/max_tokens" };
+            assert!(at(&body, limit).as_u64() <= Some(most), "{api}: {body}");
+        }
+    }
+}

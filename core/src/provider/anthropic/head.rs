@@ -11,8 +11,10 @@ use crate::model::ThinkingLevel;
 use crate::provider::marker::Marker;
 use crate::provider::{ModelRequest, options, strict};
 
-/// Tokens kept for the answer beside a thinking budget; also the least budget the service takes.
+/// Tokens kept for the answer beside a thinking budget.
 const ANSWER_ROOM: u64 = 1024;
+/// Least tokens to think with.
+const LEAST_BUDGET: u64 = 1024;
 
 /// How a request thinks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,9 +56,9 @@ impl<'a> Plan<'a> {
                     options::adjust_for_thinking(Some(max_tokens), model.max_tokens, level, &wishes.budgets);
                 let most = clamp(most);
                 let budget = budget.min(most.saturating_sub(ANSWER_ROOM));
-                // The service refuses a budget below 1024.
-                let budget = if budget == 0 { ANSWER_ROOM } else { budget };
-                return Self { thinking: Thinking::Budget(budget), max_tokens: most };
+                // The service refuses a smaller budget. With interleaved thinking it may be above the limit of the reply.
+                let thinking = Thinking::Budget(budget.max(LEAST_BUDGET));
+                return Self { thinking, max_tokens: most };
             }
         };
         Self { thinking, max_tokens }
