@@ -5,10 +5,12 @@
 
 use tau_core::compaction::cut::{Part, choose, settle};
 use tau_core::compaction::should_compact;
-use tau_core::model::ThinkingLevel;
 use tau_core::model::catalog::Catalog;
 use tau_core::model::scope::{What, scope};
+use tau_core::model::{Model, ThinkingLevel};
+use tau_core::op::Credential;
 use tau_core::prompt::templates;
+use tau_core::provider::{APIS, ModelRequest, RequestOptions, encoder};
 use tau_core::settings::{CompactionSettings, Scope, Source, load};
 use tau_core::skills::command::{self, Expansion};
 use tau_core::skills::disk::{Disk, Entry, EntryKind, ReadFault, Target};
@@ -160,4 +162,51 @@ fn the_patterns_of_the_document_name_models() {
         .collect();
     assert!(noted.is_empty(), "{noted:?}");
     assert!(found.models.len() > 400 && found.models[0].level == Some(ThinkingLevel::High));
+}
+
+/// The addresses of the table are asked, and every flag of a service that is looked at is in the tables.
+#[test]
+fn protocols_of_the_document() {
+    let key = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYSJ9fQ.s";
+    for api in APIS {
+        let row = MODELS.lines().find(|line| line.starts_with(&format!("| `{api}` |"))).expect(api);
+        let cells: Vec<&str> = row.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+        let model = Model {
+            id: "ID".into(),
+            api: api.into(),
+            provider: "p".into(),
+            base_url: cells[2].into(),
+            max_tokens: 100,
+            ..Model::default()
+        };
+        let credential = Credential { api_key: Some(key.into()), ..Credential::default() };
+        let options = RequestOptions::default();
+        let request = ModelRequest {
+            model: &model,
+            messages: &[],
+            options: &options,
+            credential: &credential,
+            now_ms: 0,
+        };
+        let made = encoder(api).unwrap().encode(&request).unwrap();
+        assert_eq!(made.url, cells[3]);
+        let header = made.headers.iter().find(|(_, value)| value.contains(key)).unwrap();
+        let scheme = header.1.strip_suffix(key).unwrap().trim();
+        let told = if scheme.is_empty() { header.0.clone() } else { format!("{}: {scheme}", header.0) };
+        assert!(cells[4].starts_with(&told), "{api}: {told}");
+    }
+    let sources = [
+        include_str!("../core/src/provider/openai_completions/compat.rs"),
+        include_str!("../core/src/provider/openai_responses/compat.rs"),
+        include_str!("../core/src/provider/anthropic/compat.rs"),
+    ];
+    let words = sources.iter().flat_map(|source| source.split('"').skip(1).step_by(2));
+    let is_flag = |word: &&str| {
+        ["supports", "requires", "force", "allow", "send"].iter().any(|start| word.starts_with(start))
+    };
+    let flags: Vec<&str> = words.filter(is_flag).collect();
+    assert!(flags.len() > 20, "{flags:?}");
+    for flag in flags {
+        assert!(MODELS.contains(&format!("`{flag}`")), "{flag} is not documented");
+    }
 }

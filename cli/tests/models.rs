@@ -264,3 +264,15 @@ fn odd_models_json_files_are_told() {
     let row = listed.out.lines().find(|line| line.contains(" m1 ")).unwrap();
     assert!(row.contains("77"), "{row}");
 }
+
+/// Where the first provider with a key speaks what this build does not, another one is taken.
+#[test]
+fn defaults_are_models_that_can_be_asked() {
+    let place = Sandbox::new(TAU);
+    let server = Server::start([openai::text("well")]);
+    place.put("agent/models.json", json!({"providers": {"groq": {"baseUrl": server.url()}}}).to_string());
+    let both = [("RADIUS_API_KEY", "k"), ("GROQ_API_KEY", "k")];
+    assert_eq!(run(&place, &["-p", "hi"], &both).ok().out, "well\n");
+    let alone = run(&place, &["-p", "hi"], &both[..1]).ended_with(1);
+    assert!(alone.err.contains("radius/balanced") && alone.err.contains("pi-messages"), "{}", alone.err);
+}

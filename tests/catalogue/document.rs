@@ -7,19 +7,23 @@ use std::path::Path;
 use tau_core::auth::{env, oauth};
 use tau_core::model::builtin;
 use tau_core::model::select::default_model;
+use tau_core::provider::speaks;
 
 const HEAD: &str = "# Providers
 
 Made from the built-in tables; `TAU_WRITE_DOCS=1 cargo test -p tau-tests --test catalogue` writes it anew.
 
-A provider can be used when one of its variables is set, when `auth.json` holds a key or a sign-in for it ([auth.md](auth.md)), or when
-`models.json` gives it a key ([models.md](models.md)). `tau --list-models` shows what can be used. A sign-in is `tau auth login ID`.
+A provider can be used when its variables are set, when `auth.json` holds a key or a sign-in for it, or when `models.json` gives it a key
+([models.md](models.md)). Of several variables one is enough; only clouds need more ([auth.md](auth.md)). `tau --list-models` shows what can
+be used. A sign-in is `tau auth login ID`.
 
 | provider | id | protocol (models) | environment | sign-in | default model |
 |---|---|---|---|---|---|
 ";
 
 const TAIL: &str = "
+\\* Not spoken yet: these models are known and cannot be asked.
+
 Other services that speak one of these protocols, and servers of your own, are entries of `models.json`.
 ";
 
@@ -38,8 +42,10 @@ fn document() -> String {
             continue;
         }
         protocols.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        let protocols: Vec<String> =
-            protocols.iter().map(|(api, count)| format!("`{api}` ({count})")).collect();
+        let protocols: Vec<String> = protocols
+            .iter()
+            .map(|(api, count)| format!("`{api}`{} ({count})", if speaks(api) { "" } else { "\\*" }))
+            .collect();
         let auth = env::provider(section.id);
         let variables: Vec<String> = auth
             .into_iter()

@@ -6,6 +6,7 @@ use alloc::string::String;
 use super::ThinkingLevel;
 use super::catalog::Entry;
 use super::resolve::Choice;
+use crate::provider;
 use crate::settings::Settings;
 
 /// Default model per provider; the order is that of the search for the first usable one.
@@ -180,17 +181,30 @@ fn automatic(
         return (plain(scoped.index, scoped.level), None);
     }
     let has_credentials = |index: &usize| pool.get(*index).is_some_and(|entry| usable(entry.provider));
-    let index = saved
-        .filter(has_credentials)
-        .or_else(|| defaults().filter(|(provider, _)| usable(provider)).find_map(|(p, id)| find(p, id)))
-        .or_else(|| {
+    // What this build cannot talk to is chosen only when there is nothing else, and then says so.
+    let first = |spoken: bool| {
+        let fits = |index: &usize| !spoken || pool.get(*index).is_some_and(is_spoken);
+        let mut defaults = defaults().filter(|(provider, _)| usable(provider));
+        let default = defaults.find_map(|(p, id)| find(p, id).filter(fits));
+        default.or_else(|| {
             let mut usable = once_per_provider(usable);
-            pool.iter().position(|entry| entry.provider != "demo" && usable(entry.provider))
-        });
+            let mut others = pool.iter().enumerate();
+            let other = others
+                .find(|(index, entry)| entry.provider != "demo" && usable(entry.provider) && fits(index));
+            other.map(|(index, _)| index)
+        })
+    };
+    let index = saved.filter(has_credentials).or_else(|| first(true)).or_else(|| first(false));
     match index {
         Some(index) => (plain(index, None), warning),
         None => (None, warning),
     }
+}
+
+/// Whether this build speaks the protocol of a model; one that is only a name is taken to be spoken.
+fn is_spoken(entry: &Entry<'_>) -> bool {
+    let api = entry.model().api;
+    api.is_empty() || provider::speaks(&api)
 }
 
 fn plain(index: usize, level: Option<ThinkingLevel>) -> Picked {

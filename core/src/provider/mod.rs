@@ -253,6 +253,12 @@ pub const APIS: [&str; 9] = [
     bedrock::API,
 ];
 
+/// Whether this build speaks a wire protocol.
+#[must_use]
+pub fn speaks(api: &str) -> bool {
+    api == demo::API || APIS.contains(&api)
+}
+
 /// The encoder of a wire protocol; `None` for one this build does not speak.
 #[must_use]
 pub fn encoder(api: &str) -> Option<Box<dyn Encoder>> {
