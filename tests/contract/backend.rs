@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
+use tau_core::event::Event;
 use tau_core::fault::IoFault;
 use tau_core::hub::Output;
 use tau_core::ids::OpId;
@@ -57,6 +58,15 @@ impl Scripted {
                 inner.outputs.push_back(Output::Start { op: OpId(number), what });
             }
         }
+        script
+    }
+}
+
+impl Scripted {
+    /// A machine that says something as soon as it is looked at.
+    pub fn saying(event: Event) -> Self {
+        let script = Self::default();
+        script.lock().outputs.push_back(Output::Event(event));
         script
     }
 }

@@ -6,6 +6,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tau_core::event::Event;
 use tau_core::fault::FaultKind;
 use tau_core::op::{Op, Outcome};
 use tau_core::tools::ToolOutput;
@@ -62,6 +63,33 @@ fn what_has_just_been_started_does_not_hold_up_the_end() {
     end.recv_timeout(SOON).expect("the future is ready");
 }
 
+/// A sink may be stuck in a pipe that nobody reads: the engine is locked meanwhile.
+#[test]
+fn a_sink_that_is_stuck_does_not_hold_up_the_end() {
+    let stuck = || -> Sink<Scripted> {
+        Box::new(|_: &_, _: &_| {
+            thread::sleep(Duration::from_secs(3));
+            SinkFlow::Go
+        })
+    };
+    let script = || Scripted::saying(Event::AgentStart);
+    let ends = |name: &str, saying: Box<dyn FnOnce() + Send>, shutdown: &dyn Fn(Duration) -> bool| {
+        let saying = thread::spawn(saying);
+        thread::sleep(Duration::from_millis(100));
+        let start = Instant::now();
+        assert!(!shutdown(Duration::from_millis(200)), "{name} has not ended");
+        assert!(start.elapsed() < Duration::from_millis(1500), "{name}: {:?}", start.elapsed());
+        saying.join().unwrap();
+        assert!(shutdown(SOON), "{name} has ended");
+    };
+    let engine = tau_io_std::driver::Engine::new(script(), Clock::start(), handlers(), stuck()).unwrap();
+    let says = engine.clone();
+    ends("io-std", Box::new(move || says.with_mut(|_| ())), &|limit| engine.shutdown(limit));
+    let engine = tau_io_smol::engine::Engine::new(script(), Clock::start(), handlers(), stuck()).unwrap();
+    let says = engine.clone();
+    ends("io-smol", Box::new(move || says.with_mut(|_| ())), &|limit| engine.shutdown(limit));
+}
+
 /// Work on other threads hears of it when a driver is dropped.
 #[test]
 fn work_ends_with_the_driver_that_is_dropped() {
@@ -115,16 +143,16 @@ on_each_backend!(
 );
 /// More than there are threads for.
 fn six_hundred_tools(b: &Backend) {
-    let long: Vec<_> = (0..600).map(|_| b.start(host("wait", 0))).collect();
+    let long: Vec<_> = (0..600).map(|_| b.start(host("rest", 0))).collect();
     thread::sleep(Duration::from_millis(500));
-    for what in [host("wait", 0), Op::Proc(spec("sleep 60"))] {
+    for what in [host("rest", 0), Op::Proc(spec("sleep 60"))] {
         let waiting = b.start(what);
         thread::sleep(Duration::from_millis(20));
         let start = Instant::now();
         waiting.cancel();
         let last = waiting.finish().1;
         assert_eq!(last.unwrap_err().kind, FaultKind::Cancelled);
-        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     }
     for running in &long {
         running.cancel();

@@ -26,6 +26,10 @@ pub fn handlers() -> Handlers {
             while call.tool == "wait" && !cancel.is_cancelled() {
                 std::thread::sleep(Duration::from_millis(2));
             }
+            // The same for those who are many.
+            while call.tool == "rest" && !cancel.is_cancelled() {
+                std::thread::sleep(Duration::from_millis(200));
+            }
             Outcome::Host(ToolOutput::text(format!("{} is done", call.call_id)))
         }),
         hook: Box::new(|call, cancel| match call {

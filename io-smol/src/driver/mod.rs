@@ -97,20 +97,22 @@ impl<M: Machine> Shared<M> {
 
     /// As [`feed`](Self::feed), but gives up when the lock cannot be had in time.
     pub(crate) fn feed_within(&self, input: Input, limit: Duration) -> bool {
+        let Some(mut state) = self.lock_within(limit) else { return false };
+        state.feed(&self.clock, input);
+        self.unlock(state);
+        true
+    }
+
+    /// The lock, unless it cannot be had in time: a sink may be stuck.
+    fn lock_within(&self, limit: Duration) -> Option<MutexGuard<'_, State<M>>> {
         let give_up = Instant::now() + limit;
         loop {
-            let mut state = match self.state.try_lock() {
-                Ok(state) => state,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) if Instant::now() >= give_up => return false,
-                Err(TryLockError::WouldBlock) => {
-                    thread::sleep(Duration::from_millis(2));
-                    continue;
-                }
-            };
-            state.feed(&self.clock, input);
-            self.unlock(state);
-            return true;
+            match self.state.try_lock() {
+                Ok(state) => return Some(state),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if Instant::now() >= give_up => return None,
+                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(2)),
+            }
         }
     }
 
@@ -159,10 +161,15 @@ impl<M: Machine> Shared<M> {
 
     /// Stops, then waits until every op has answered; tells whether they have.
     pub(crate) fn shutdown(&self, limit: Duration) -> bool {
-        self.stop();
+        let start = Instant::now();
+        let Some(mut state) = self.lock_within(limit) else { return false };
+        state.stop();
+        self.unlock(state);
+        let left = || limit.saturating_sub(start.elapsed());
+        let Some(state) = self.lock_within(left()) else { return false };
         let (state, _) = self
             .ended
-            .wait_timeout_while(self.lock(), limit, |state| state.has_open())
+            .wait_timeout_while(state, left(), |state| state.has_open())
             .unwrap_or_else(PoisonError::into_inner);
         !state.has_open()
     }

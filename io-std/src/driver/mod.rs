@@ -96,21 +96,9 @@ impl<M: Machine> Engine<M> {
     #[must_use]
     pub fn command_within(&self, command: Command, limit: Duration) -> bool {
         let shared = &self.owner.shared;
-        let give_up = Instant::now() + limit;
-        loop {
-            match shared.state.try_lock() {
-                Ok(mut state) => {
-                    shared.feed(&mut state, Input::Command(command));
-                    return true;
-                }
-                Err(TryLockError::Poisoned(poisoned)) => {
-                    shared.feed(&mut poisoned.into_inner(), Input::Command(command));
-                    return true;
-                }
-                Err(TryLockError::WouldBlock) if Instant::now() >= give_up => return false,
-                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(2)),
-            }
-        }
+        let Some(mut state) = shared.lock_within(limit) else { return false };
+        shared.feed(&mut state, Input::Command(command));
+        true
     }
 
     /// The time of the engine's clock.
@@ -177,7 +165,9 @@ impl<M: Machine> Engine<M> {
     #[must_use]
     pub fn shutdown(&self, limit: Duration) -> bool {
         let shared = &self.owner.shared;
-        let mut state = shared.lock();
+        let start = Instant::now();
+        let Some(mut state) = shared.lock_within(limit) else { return false };
+        let limit = limit.saturating_sub(start.elapsed());
         state.stop();
         shared.work.notify_all();
         let (state, _) = shared
@@ -191,6 +181,19 @@ impl<M: Machine> Engine<M> {
 impl<M: Machine> Shared<M> {
     fn lock(&self) -> MutexGuard<'_, State<M>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lock, unless it cannot be had in time: a sink may be stuck.
+    fn lock_within(&self, limit: Duration) -> Option<MutexGuard<'_, State<M>>> {
+        let give_up = Instant::now() + limit;
+        loop {
+            match self.state.try_lock() {
+                Ok(state) => return Some(state),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if Instant::now() >= give_up => return None,
+                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(2)),
+            }
+        }
     }
 
     /// One input, then everything that follows from it.
