@@ -13,7 +13,9 @@ use tau_core::op::AppendOp;
 use tau_core::session::decode::parse_body;
 use tau_core::session::entry::Compaction;
 use tau_core::session::tree::{Node, Place};
-use tau_core::session::{Context, EntryBody, EntryKind, Header, OpenError, Reader, Session, Want, open};
+use tau_core::session::{
+    Context, EntryBody, EntryKind, Header, OpenError, Reader, Session, Want, fork, open,
+};
 
 /// One step of a session's life.
 #[derive(Clone, Debug)]
@@ -355,6 +357,28 @@ fn a_compaction_leaves_the_rest_in_the_file() {
     world.step(Step::Fail);
     world.step(Step::Compact { keep: 0 });
     assert!(world.session.is_dirty() && held(&world) >= 4);
+}
+
+/// A copy of what is in memory does not depend on a file that somebody changed.
+#[test]
+fn a_changed_file_does_not_change_a_copy() {
+    let mut world = World::new();
+    for n in 0..4 {
+        world.step(Step::User(format!("question {n}")));
+        world.step(Step::Reply(format!("answer {n}")));
+    }
+    let header = Header::new("copy".into(), Wall(5), "/w".into(), None);
+    let tree = world.session.tree();
+    let leaf = world.session.leaf_id().unwrap();
+    let copy =
+        |file: &[u8]| fork::branch(file, tree, leaf, &header, &mut Entropy::new([3; 32])).unwrap().bytes;
+    let whole = copy(&world.file);
+    let shifted = [&b"{}\n"[..], &world.file].concat();
+    let swapped: Vec<u8> =
+        world.file.split_inclusive(|byte| *byte == b'\n').rev().flatten().copied().collect();
+    for changed in [&b""[..], &world.file[..world.file.len() / 2], &shifted, &swapped] {
+        assert_eq!(copy(changed), whole);
+    }
 }
 
 /// With another writer nobody knows for certain where a line stands: everything stays in memory.

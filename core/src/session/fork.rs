@@ -113,14 +113,15 @@ pub fn export(file: &[u8], tree: &Tree, leaf: Option<Slot>, header: &Header, now
     copy.bytes
 }
 
-/// The line of an entry: from the file, else as it would be written.
+/// The line of an entry: from the file, else as it would be written. What is in memory does not depend on a file that
+/// somebody else may have changed.
 fn text(file: &[u8], tree: &Tree, slot: Slot) -> String {
     let Some(node) = tree.node(slot) else { return String::new() };
     let place = node.place();
     let start = usize::try_from(place.offset).unwrap_or(usize::MAX);
     let stored = file.get(start..).and_then(|rest| rest.get(..place.len as usize)).unwrap_or_default();
     match node.body() {
-        Some(body) if stored.is_empty() => {
+        Some(body) if !is_line_of(stored, tree.id(slot)) => {
             let (id, parent) = (tree.id(slot), tree.parent_id(slot));
             let mut w = Writer::new();
             EntryLine { id, parent, time: node.time().unwrap_or_default(), body }.write(&mut w);
@@ -128,6 +129,12 @@ fn text(file: &[u8], tree: &Tree, slot: Slot) -> String {
         }
         _ => lossy(stored).trim().into(),
     }
+}
+
+/// Whether bytes are the record of an entry. Old records have no id.
+fn is_line_of(bytes: &[u8], id: &str) -> bool {
+    let is_own = |record: Value| record.get("id").is_none_or(|own| own.as_str() == Some(id));
+    !bytes.is_empty() && parse_line(&lossy(bytes)).is_some_and(is_own)
 }
 
 fn record(file: &[u8], tree: &Tree, slot: Slot) -> Value {
