@@ -30,6 +30,16 @@ const LARGEST_SESSION: u64 = 256 << 20;
 /// Bodies of this many bytes and more are kept apart, where that is asked for.
 const LARGE: usize = 4 * 1024;
 
+/// The name of the record of one session among several: with its id, and with the first number behind it that no file
+/// has if the session was opened before.
+#[must_use]
+pub fn name_of(file: &str, session: &str) -> String {
+    let name = format!("{file}.{session}");
+    let taken = |name: &String| Path::new(name).symlink_metadata().is_ok();
+    let numbered = (2..).map(|number: u32| format!("{name}.{number}"));
+    std::iter::once(name.clone()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
+}
+
 /// Makes the machine of a session, recorded if a file is named; what is large goes into the folder `bodies`.
 ///
 /// # Errors

@@ -274,3 +274,27 @@ fn the_end_waits_for_a_session_that_is_being_closed() {
     let file = place.sessions().into_iter().next().unwrap();
     assert!(roles(&records(&file)).contains(&"toolResult"));
 }
+
+#[test]
+fn a_session_that_is_opened_again_is_recorded_again() {
+    let (place, server) = (Sandbox::new(TAU), Server::start(["one", "two"].map(openai::text)));
+    place.configure(&server);
+    let log = place.work().join("log").display().to_string();
+    let mut talk = Talk::start(place.command(&["--mode", "rpc", "--record", &log]));
+    let mut path = Value::Null;
+    let mut first = Value::Null;
+    for _ in 0..2 {
+        let data = open(&mut talk, if path.is_null() { json!({}) } else { json!({"sessionPath": path}) });
+        let id = data["sessionId"].clone();
+        let _ = prompt(&mut talk, &id);
+        wait_settled(&mut talk, &id);
+        let _ = talk.data("c", json!({"type": "close_session", "sessionId": id}));
+        (path, first) = (data["sessionFile"].clone(), id);
+    }
+    let _ = talk.finish().ok();
+    for name in [format!("{log}.{}", first.as_str().unwrap()), format!("{log}.{}.2", first.as_str().unwrap())]
+    {
+        let run = place.run(&["replay", &name, "--verify"]).ok();
+        assert!(run.err.contains("everything is as it was"), "{name}: {}", run.err);
+    }
+}

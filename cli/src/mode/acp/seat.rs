@@ -74,7 +74,7 @@ impl Seat {
         };
         let clock = Clock::start();
         // Each session has a record of its own, a session that is opened again another one.
-        let record = workshop.args.record.as_ref().map(|file| free_name(&format!("{file}.{id}")));
+        let record = workshop.args.record.as_ref().map(|file| recording::name_of(file, &id));
         let bodies = workshop.args.record_bodies.as_deref();
         let hub = recording::hub(boot, clock.now(), record.as_deref(), bodies)?;
         let engine = Engine::new(hub, clock, handlers, Box::new(updates))
@@ -188,13 +188,6 @@ impl Seat {
             claim::release(&path);
         }
     }
-}
-
-/// The name, or the first one with a number behind it that no file has.
-fn free_name(name: &str) -> String {
-    let taken = |name: &String| std::path::Path::new(name).symlink_metadata().is_ok();
-    let numbered = (2..).map(|number: u32| format!("{name}.{number}"));
-    std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
 }
 
 fn command(name: &str, description: &str, hint: Option<&str>, w: &mut Writer) {

@@ -149,7 +149,7 @@ impl Rpc {
         }
         // The sessions beside the first one have their ids in the names of their records.
         let named = |file: &String| match &orders {
-            Some(_) => format!("{file}.{}", boot.desk.session.id()),
+            Some(_) => recording::name_of(file, boot.desk.session.id()),
             None => file.clone(),
         };
         let record = workshop.args.record.as_ref().map(named);
