@@ -10,6 +10,7 @@ use tau_io_std::sys::update::{Change, How, update, update_slowly};
 
 use crate::files::read_text;
 use crate::settings_store::{PATIENT, explain};
+use crate::signals::Patience;
 
 /// Modes of the file and its folder, if they are new.
 const HOW: How = How { mode: 0o600, folder_mode: 0o700, patience: PATIENT };
@@ -148,11 +149,15 @@ impl AuthStore {
             return Ok(Some(entry.clone()));
         }
         let mut refused = None;
+        // Whoever gave the new token may not take the old one any more: it is stored, whatever ends the program.
+        let mut patience = None;
         let stored = self.modify(provider, &mut |current| {
             let due = sign_in(current).filter(|entry| oauth::is_due(entry, now(), minimum));
             let Some(entry) = due else { return Ok(None) };
+            patience = Some(Patience::begin());
             renew(entry).map(Some).inspect_err(|why| refused = Some(why.clone()))
         });
+        drop(patience);
         let stored = match (stored, refused) {
             (_, Some(why)) => return Err(Unfresh::Refresh(why)),
             (Err(why), None) => return Err(Unfresh::Store(why)),

@@ -31,7 +31,7 @@ pub fn table(access: &Access, wanted: &ListModels) -> String {
         return "no model can be used: no provider has credentials\n".into();
     }
     if let ListModels::Search(search) = wanted {
-        models.retain(|entry| fits(search, &format!("{} {}", entry.provider, entry.id)));
+        models.retain(|entry| is_meant(search, entry.provider, entry.id));
         if models.is_empty() {
             return format!("no model matches \"{}\"\n", one_line(search));
         }
@@ -77,6 +77,12 @@ fn tokens(count: u64) -> String {
     }
 }
 
+/// Whether a search is for a model: by words, or by a name as `--model` takes it.
+fn is_meant(search: &str, provider: &str, id: &str) -> bool {
+    fits(search, &format!("{provider} {id}"))
+        || search.contains('/') && fits(search, &format!("{provider}/{id}"))
+}
+
 /// Every word of the search has its letters in the text, in order, case aside.
 fn fits(search: &str, text: &str) -> bool {
     let text = text.to_lowercase();
@@ -106,5 +112,7 @@ mod tests {
         assert!(fits("son", "anthropic claude-sonnet-5"));
         assert!(fits("open mini", "OpenAI gpt-mini"));
         assert!(!fits("two", "mock m2"));
+        assert!(is_meant("openai/gpt", "openai", "gpt-5.5") && is_meant("moon/kimi", "p", "moonshot/kimi"));
+        assert!(!is_meant("openai/gpt", "azure", "gpt-5.5"));
     }
 }

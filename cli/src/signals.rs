@@ -1,11 +1,11 @@
 //! SIGINT, SIGTERM and SIGHUP: the first one is noted and wakes the main thread, which ends the run in order.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, Once};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-use signal_hook::low_level::register;
+use signal_hook::low_level::{emulate_default_handler, register};
 use tau_io_std::sys::wake::Wake;
 
 /// A file that grows beyond the limit of the process is an error of its writing, not the end of the program. Programs
@@ -25,6 +25,58 @@ pub fn count() -> u32 {
     COUNT.load(Ordering::SeqCst)
 }
 
+/// While it lives, signals that end the program wait: what is under way is paid for already, such as a token that can be
+/// used once. Where somebody listens to them, they are looked at in order anyway.
+pub struct Patience(());
+
+/// How many such things are under way.
+static PATIENT: AtomicU8 = AtomicU8::new(0);
+/// The signal that came meanwhile.
+static WAITING: AtomicU8 = AtomicU8::new(0);
+/// Whether somebody listens.
+static LISTENING: AtomicBool = AtomicBool::new(false);
+
+impl Patience {
+    /// Begins to wait.
+    #[must_use]
+    pub fn begin() -> Self {
+        static ONCE: Once = Once::new();
+        if !LISTENING.load(Ordering::SeqCst) {
+            ONCE.call_once(|| ALL.into_iter().for_each(|(signal, number)| be_patient(signal, number)));
+        }
+        PATIENT.fetch_add(1, Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for Patience {
+    fn drop(&mut self) {
+        if PATIENT.fetch_sub(1, Ordering::SeqCst) == 1 && !LISTENING.load(Ordering::SeqCst) {
+            let number = WAITING.swap(0, Ordering::SeqCst);
+            if let Some((signal, _)) = ALL.into_iter().find(|(_, own)| *own == number) {
+                let _ = emulate_default_handler(signal);
+            }
+        }
+    }
+}
+
+fn be_patient(signal: i32, number: u8) {
+    // SAFETY: the handler reads and writes atomic numbers, or ends the program as if there were none.
+    #[allow(unsafe_code)]
+    let _ = unsafe {
+        register(signal, move || {
+            if PATIENT.load(Ordering::SeqCst) > 0 {
+                WAITING.store(number, Ordering::SeqCst);
+            } else if !LISTENING.load(Ordering::SeqCst) {
+                let _ = emulate_default_handler(signal);
+            }
+        })
+    };
+}
+
+/// Signals that end the program, and their numbers.
+const ALL: [(i32, u8); 3] = [(SIGINT, 2), (SIGTERM, 15), (SIGHUP, 1)];
+
 /// Signals that came and were not looked at yet.
 #[derive(Default)]
 pub struct Signals {
@@ -37,7 +89,8 @@ impl Signals {
     /// # Errors
     /// When the operating system refuses.
     pub fn listen(&self, waker: &Arc<Wake>) -> io::Result<()> {
-        for (signal, number) in [(SIGINT, 2), (SIGTERM, 15), (SIGHUP, 1)] {
+        LISTENING.store(true, Ordering::SeqCst);
+        for (signal, number) in ALL {
             let (last, waker) = (Arc::clone(&self.last), Arc::clone(waker));
             // SAFETY: the handler stores two numbers and writes a byte to a pipe that never blocks, both of which are
             // async-signal-safe; it neither allocates nor locks nor panics.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tau_tests::compare::same;
 use tau_tests::program::Sandbox;
-use tau_tests::server::{Part, Reply, Server};
+use tau_tests::server::{Gate, Part, Reply, Server};
 use tau_tests::terminal;
 use tau_tests::vectors::{file, run_area};
 
@@ -296,4 +296,33 @@ fn a_full_disk_loses_nothing() {
     let prompt = "y".repeat(9000);
     let run = limited(&["-p", &prompt, "--model", "demo/tour"]).ended_with(1);
     assert!(run.err.contains("session") && run.err.contains("large"), "{}", run.err);
+}
+
+/// A token that was given is stored, also when somebody ends the program meanwhile: the old one may be used up.
+#[test]
+fn a_signal_waits_for_a_new_token() {
+    let place = Sandbox::new(TAU);
+    let old = json!({"kimi-coding": {"type": "oauth", "access": "old", "refresh": "old", "expires": 1}});
+    for (signal, args) in [
+        (2, &["auth", "check", "--provider", "kimi-coding"][..]),
+        (15, &["auth", "print-bearer-token", "--provider", "kimi-coding"]),
+    ] {
+        let gate = Gate::default();
+        let new = json!({"access_token": "new-access", "refresh_token": "new-refresh", "expires_in": 3600});
+        let mut slow = Reply::json(200, &new);
+        slow.parts.insert(0, Part::Gate(gate.clone()));
+        let server = Server::start([slow]);
+        place.put("agent/auth.json", old.to_string());
+        let mut command = place.command(args);
+        command.env("KIMI_CODE_OAUTH_HOST", server.url());
+        let running = place.start(command);
+        gate.wait_reached();
+        running.signal(signal);
+        std::thread::sleep(Duration::from_millis(200));
+        gate.open();
+        let run = running.finish();
+        assert_eq!(run.code, None, "{}{}", run.out, run.err);
+        assert_eq!(stored(&place)["kimi-coding"]["refresh"], "new-refresh");
+        assert!(!place.agent().join("auth.json.lock").exists());
+    }
 }
