@@ -221,3 +221,37 @@ fn without_its_driver_an_agent_refuses_and_nobody_waits_in_vain() {
         agent.close().await;
     });
 }
+
+/// The least that can be called an executor.
+fn drive_on_this_thread<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            std::task::Poll::Ready(value) => return value,
+            std::task::Poll::Pending => thread::park_timeout(Duration::from_secs(20)),
+        }
+    }
+}
+
+#[test]
+fn any_executor_will_do() {
+    let calls = openai::calls(&[("c1", "look", json!({})), ("c2", "bash", json!({"command": "echo out"}))]);
+    let server = Server::start([calls, openai::text("done")]);
+    let look = HostTool::new("look", "Looks", ANYTHING, |_| Ok("seen".into()));
+    let (agent, driver) = Agent::start(at(&server).tools(["bash"]).host_tool(look), Arc::default()).unwrap();
+    let prompting = async {
+        let answer = agent.prompt("x").await;
+        agent.close().await;
+        answer
+    };
+    let ((), answer) = drive_on_this_thread(smol::future::zip(driver, prompting));
+    assert_eq!(answer.unwrap(), "done");
+    assert_eq!(server.requests()[1].texts("tool"), ["seen", "out\n"]);
+}

@@ -259,6 +259,8 @@ fn a_compaction_is_told() {
         let updates = editor.finish();
         let text = text_of(&updates, "agent_message_chunk");
         assert!(text.starts_with("first") && text.contains("summarised"), "{text}");
+        // Two turns, and what is left of them.
+        assert_eq!(of_kind(&updates, "usage_update").len(), 3);
         let told: Vec<&Value> =
             of_kind(&updates, "compaction_update").iter().map(|update| &update["status"]).collect();
         let wanted: &[&str] = if shows { &["in_progress", "completed"] } else { &[] };

@@ -126,6 +126,17 @@ impl Updates {
         }
     }
 
+    /// How much of the context is used.
+    fn usage(&self, used: u64, hub: &Hub) {
+        let window = hub.desk().agent().model().context_window;
+        if window > 0 && used > 0 {
+            self.tell("usage_update", |w| {
+                w.field_u64("used", used);
+                w.field_u64("size", window);
+            });
+        }
+    }
+
     fn of_message(&self, update: &MessageUpdate) {
         match update {
             MessageUpdate::TextDelta { delta, .. } => self.chunk("agent_message_chunk", delta),
@@ -163,14 +174,8 @@ impl EventSink<Hub> for Updates {
                 });
             }
             Event::TurnEnd { message, .. } => {
-                let window = hub.desk().agent().model().context_window;
-                let used = message.as_assistant().map(|reply| reply.usage.total_tokens).unwrap_or_default();
-                if window > 0 && used > 0 {
-                    self.tell("usage_update", |w| {
-                        w.field_u64("used", used);
-                        w.field_u64("size", window);
-                    });
-                }
+                let used = message.as_assistant().map(|reply| reply.usage.total_tokens);
+                self.usage(used.unwrap_or_default(), hub);
             }
             Event::AgentEnd { messages, .. } => {
                 let reply = messages.iter().rev().find_map(|message| message.as_assistant());
@@ -191,6 +196,9 @@ impl EventSink<Hub> for Updates {
                 };
                 if take(&mut self.compacting) {
                     self.compaction(status, error.as_deref());
+                }
+                if let Some(done) = result {
+                    self.usage(done.tokens_after, hub);
                 }
                 if self.turn.is_compaction() {
                     if let Some(done) = result {
