@@ -96,7 +96,7 @@ fn silence_everywhere_is_limited_and_cancelled(b: &Backend) {
     let start = Instant::now();
     running.cancel();
     assert_eq!(running.finish().1.unwrap_err().kind, FaultKind::Cancelled);
-    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
 }
 
 on_each_backend!(cancelled_connects_leave_no_threads);

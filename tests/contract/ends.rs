@@ -7,17 +7,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tau_core::event::Event;
-use tau_core::fault::FaultKind;
-use tau_core::op::{Op, Outcome};
+use tau_core::fault::{FaultKind, IoFault};
+use tau_core::input::Reply;
+use tau_core::op::{HttpRequest, Op, Outcome};
 use tau_core::tools::ToolOutput;
 use tau_io_std::machine::{Handlers, Sink, SinkFlow};
+use tau_io_std::sys::CancelToken;
 use tau_io_std::sys::clock::Clock;
 
 use crate::backend::{Backend, Scripted, on_each_backend};
 use crate::handlers::{handlers, host};
 use crate::http::request;
 use crate::processes::spec;
-use crate::server::Server;
+use crate::server::{CLOSED, Server};
 
 const SOON: Duration = Duration::from_secs(5);
 
@@ -95,7 +97,7 @@ fn a_sink_that_is_stuck_does_not_hold_up_the_end() {
 fn work_ends_with_the_driver_that_is_dropped() {
     let handlers = |seen: &Arc<AtomicBool>| {
         let seen = Arc::clone(seen);
-        let host: Box<dyn Fn(_, &mut dyn FnMut(_), &tau_io_std::sys::CancelToken) -> Outcome + Send + Sync> =
+        let host: Box<dyn Fn(_, &mut dyn FnMut(_), &CancelToken) -> Outcome + Send + Sync> =
             Box::new(move |_, _, cancel| {
                 while !cancel.is_cancelled() {
                     thread::sleep(Duration::from_millis(2));
@@ -210,4 +212,49 @@ fn few_descriptors(b: &Backend) {
     thread::sleep(Duration::from_millis(300));
     // Connections that are kept.
     assert!(files() < before + 30, "{} after {before}", files());
+}
+
+/// Clients without a driver, as programs use them that block.
+#[test]
+fn clients_of_their_own_are_cancelled() {
+    type Run = Box<dyn Fn(&HttpRequest, &CancelToken) -> (Vec<Reply>, Result<Outcome, IoFault>)>;
+    let std: Run = Box::new(|asked, cancel| {
+        let mut replies = Vec::new();
+        let last = tau_io_std::http::Client::new().run(asked, &mut |reply| replies.push(reply), cancel);
+        (replies, last)
+    });
+    let smol: Run = Box::new(|asked, cancel| {
+        let mut replies = Vec::new();
+        let last = tau_io_smol::http::Client::new().run(asked, &mut |reply| replies.push(reply), cancel);
+        (replies, last)
+    });
+    let server = Server::new(|mut client, _| {
+        client.request();
+        client.answer("200 OK", "x");
+    });
+    let (silent, closed) = (silent(), format!("http://127.0.0.1:{CLOSED}/"));
+    for (name, run) in [("io-std", std), ("io-smol", smol)] {
+        let (replies, last) = run(&request(server.url("/")), &CancelToken::new());
+        assert!(matches!(last, Ok(Outcome::BodyEnd)), "{name}: {last:?}");
+        let [Reply::Head { status: 200, .. }, Reply::Chunk { bytes, .. }] = replies.as_slice() else {
+            panic!("{name}: {replies:?}")
+        };
+        assert_eq!(bytes, b"x");
+        let (replies, last) = run(&request(&closed), &CancelToken::new());
+        assert!(replies.is_empty() && last.unwrap_err().kind == FaultKind::Connect, "{name}");
+        let cancel = CancelToken::new();
+        let soon = cancel.clone();
+        let cancelling = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            soon.cancel();
+        });
+        let start = Instant::now();
+        // And again with a token that is cancelled from the beginning.
+        for _ in 0..2 {
+            let (_, last) = run(&request(silent.url("/")), &cancel);
+            assert_eq!(last.unwrap_err().kind, FaultKind::Cancelled, "{name}");
+        }
+        assert!(start.elapsed() < SOON, "{name}");
+        cancelling.join().unwrap();
+    }
 }

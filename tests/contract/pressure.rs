@@ -112,7 +112,7 @@ fn cancelled(b: &Backend, what: &str, asked: HttpRequest, closed: &Receiver<Dura
     running.cancel();
     let (_, last) = running.finish();
     assert_eq!(last.unwrap_err().kind, FaultKind::Cancelled, "{what}");
-    assert!(start.elapsed() < Duration::from_millis(500), "{what}: {:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(2), "{what}: {:?}", start.elapsed());
     assert!(closed.recv_timeout(Duration::from_secs(10)).is_ok(), "{what}: the connection is closed");
 }
 

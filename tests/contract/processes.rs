@@ -193,10 +193,15 @@ fn who_is_slow_loses_no_output(b: &Backend) {
         let (total, exit) = total(b.start_slowly(Op::Proc(asked)), 26);
         assert_eq!((total, exit.code), (3_000_000, Some(0)), "{command}");
     }
-    let running = b.start_slowly(Op::Proc(spec("head -c 250000 /dev/zero; sleep 30")));
+    let dir = TempDir::new().unwrap();
+    let printed = dir.path().join("printed");
+    let command = format!("head -c 250000 /dev/zero; echo >'{}'; sleep 30", printed.display());
+    let running = b.start_slowly(Op::Proc(spec(&command)));
     let cancel = running.canceller();
     let cancelling = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(200));
+        while !printed.exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         cancel();
     });
     let (total, exit) = total(running, 5);
