@@ -52,6 +52,8 @@ impl Seat {
         let Ready { mut boot, credentials, workshop, resources, .. } = ready;
         let id = boot.desk.session.id().to_owned();
         boot.desk.config.hooks.before_tool_call = true;
+        // It is told when it is opened; later nobody asks for what a compaction left behind.
+        boot.desk.session = boot.desk.session.frugal();
         let outputs = boot.env.output_dir.clone();
         let place = workshop.base.place.clone();
         let rules = Rules::new(workshop.args.permission.unwrap_or_default(), place, outputs);
