@@ -75,7 +75,7 @@ impl Out {
                 continue;
             }
             stuck = None;
-            let piece = rest.get(..PIECE).unwrap_or(rest);
+            let piece = rest.get(..takes(rest.len())).unwrap_or(rest);
             match rustix::io::write(std::io::stdout(), piece) {
                 Ok(written) => rest = rest.get(written..).unwrap_or_default(),
                 Err(Errno::INTR | Errno::AGAIN) => {}
@@ -110,6 +110,22 @@ impl Out {
     pub const fn is_full(&self) -> bool {
         self.buffer.len() >= FLUSH_AT
     }
+}
+
+/// How much standard output, which can be written to, takes without blocking: an empty pipe takes what it holds.
+#[cfg(target_os = "linux")]
+fn takes(wanted: usize) -> usize {
+    let stdout = std::io::stdout();
+    if wanted <= PIECE || !rustix::io::ioctl_fionread(&stdout).is_ok_and(|unread| unread == 0) {
+        return PIECE;
+    }
+    rustix::pipe::fcntl_getpipe_size(&stdout).unwrap_or(PIECE)
+}
+
+/// How much standard output, which can be written to, takes without blocking.
+#[cfg(not(target_os = "linux"))]
+const fn takes(_: usize) -> usize {
+    PIECE
 }
 
 /// Waits a moment for the reader. Also true when it went away: writing tells.
