@@ -98,12 +98,22 @@ fn check(
 ) -> Done {
     let asked = args.provider.as_deref().or(args.model.as_deref()).unwrap_or_default();
     let mut provider = asked.to_owned();
+    // Programs read the state only; people are told what is wrong.
+    let told = |why: &str| {
+        if !args.json {
+            note(&harmless(why));
+        }
+    };
     let found = match access {
         Ok(access) if access.catalog.faults().is_empty() && warnings.is_empty() => {
             let desk = Desk { credentials: Credentials::new(place, &access, None, proxy), access };
-            desk.check(args, &mut provider)
+            desk.check(args, &mut provider, &told)
         }
-        _ => Err(INVALID),
+        access => {
+            warnings.iter().for_each(|warning| told(warning));
+            access.err().iter().for_each(|why| told(why));
+            Err(INVALID)
+        }
     };
     let (status, reason, code) = match &found {
         Ok(_) => ("ready", None, 0),
@@ -141,21 +151,32 @@ impl Desk {
         id.or_else(by_name).map(str::to_owned)
     }
 
-    fn check(&self, args: &AuthArgs, provider: &mut String) -> Result<(Kind, Option<String>), Answer> {
+    fn check(
+        &self,
+        args: &AuthArgs,
+        provider: &mut String,
+        told: &dyn Fn(&str),
+    ) -> Result<(Kind, Option<String>), Answer> {
         match (&args.provider, &args.model) {
             (Some(word), _) => *provider = self.named(word).ok_or(UNKNOWN)?,
             (None, Some(model)) => {
                 let pool = self.access.catalog.entries();
                 let usable = |provider: &str| self.access.usable(provider);
                 let query = Query { model: Some(model), ..Query::default() };
-                let choice = find_model(&pool, &usable, &query).ok().flatten();
+                let choice = find_model(&pool, &usable, &query).map_err(|refusal| {
+                    told(&refusal.to_string());
+                    INVALID
+                })?;
                 let entry = choice.and_then(|choice| pool.get(choice.index)).ok_or(INVALID)?;
                 *provider = entry.provider.to_owned();
             }
             (None, None) => return Err(INVALID),
         }
         let reading = self.credentials.store.read();
-        if reading.problem.is_some() || (args.no_refresh && reading.file.validate().is_err()) {
+        let strict =
+            || reading.file.validate().err().filter(|_| args.no_refresh).map(|fault| fault.to_string());
+        if let Some(why) = reading.problem.clone().or_else(strict) {
+            told(&format!("{}: {why}", self.credentials.store.path()));
             return Err(INVALID);
         }
         if !self.access.usable(provider) {
@@ -177,7 +198,10 @@ impl Desk {
                 }
             }
             Err(refused) if refused.kind == Some(FaultKind::Missing) => Err(NOT_CONFIGURED),
-            Err(_) => Err(INVALID),
+            Err(refused) => {
+                told(&refused.text);
+                Err(INVALID)
+            }
         }
     }
 

@@ -326,3 +326,37 @@ fn a_signal_waits_for_a_new_token() {
         assert!(!place.agent().join("auth.json.lock").exists());
     }
 }
+
+#[test]
+fn a_check_that_finds_something_wrong_says_what() {
+    let place = Sandbox::new(TAU);
+    let server = Server::start([Reply::json(400, &json!({"error": "invalid_grant"}))]);
+    let check = |args: &[&str]| {
+        let mut command = place.command(&[&["auth", "check"], args].concat());
+        command.env("KIMI_CODE_OAUTH_HOST", server.url());
+        place.start(command).finish()
+    };
+    let auth = json!({
+        "kimi-coding": {"type": "oauth", "access": "old-secret", "refresh": "old-secret", "expires": 1},
+        "openai": {"type": "api_key", "key": "k"}, "groq": "text",
+    });
+    place.put("agent/auth.json", auth.to_string());
+    for (args, parts) in [
+        (&["--provider", "kimi-coding"][..], &["kimi-coding", "invalid_grant", "tau auth login"][..]),
+        (&["--model", "zzzzz"], &["zzzzz"]),
+        (&["--provider", "openai", "--no-refresh"], &["auth.json", "groq"]),
+    ] {
+        let run = check(args).ended_with(2);
+        assert_eq!(run.out, "invalid\n");
+        for part in parts {
+            assert!(run.err.contains(part), "no {part} in {}", run.err);
+        }
+        assert!(!run.err.contains("old-secret"), "{}", run.err);
+        server.script([Reply::json(400, &json!({"error": "invalid_grant"}))]);
+        let run = check(&[args, &["--json"]].concat()).ended_with(2);
+        assert!(run.err.is_empty() && run.out.contains("invalid_state"), "{}{}", run.out, run.err);
+    }
+    place.put("agent/models.json", "{");
+    let run = check(&["--provider", "openai"]).ended_with(2);
+    assert!(run.out == "invalid\n" && run.err.contains("models.json"), "{}{}", run.out, run.err);
+}
