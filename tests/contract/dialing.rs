@@ -11,7 +11,7 @@ use tau_core::op::{HttpRequest, Op};
 
 use crate::backend::{Backend, on_each_backend};
 use crate::http::{exchange, failure, request};
-use crate::server::CLOSED;
+use crate::server::{CLOSED, Server};
 
 /// Answers each connection once, with the family of its address.
 fn serve(listener: TcpListener) {
@@ -97,6 +97,39 @@ fn silence_everywhere_is_limited_and_cancelled(b: &Backend) {
     running.cancel();
     assert_eq!(running.finish().1.unwrap_err().kind, FaultKind::Cancelled);
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+}
+
+on_each_backend!(a_connection_has_a_limit_of_its_own);
+/// Also where the answer may take as long as it likes: neither an address, nor a handshake, nor a proxy is waited for
+/// without end.
+fn a_connection_has_a_limit_of_its_own(b: &Backend) {
+    let (_silent, port) = silent("127.0.0.1:0");
+    let accepting = Server::new(|mut client, _| client.drain());
+    let plain = |url: String| HttpRequest { head_timeout_ms: None, ..request(url) };
+    let asked = [
+        plain(format!("http://127.0.0.1:{port}/")),
+        plain(format!("https://localhost:{}/", accepting.port)),
+        HttpRequest {
+            proxy: Some(format!("http://user:secret@127.0.0.1:{}", accepting.port)),
+            ..plain("https://model.example.test/".into())
+        },
+    ];
+    let start = Instant::now();
+    let running: Vec<_> = asked.into_iter().map(|asked| b.start(Op::Http(asked))).collect();
+    for running in running {
+        let fault = running.finish().1.unwrap_err();
+        assert_eq!(fault.kind, FaultKind::TimedOut, "{fault}");
+        assert!(fault.detail.contains("no connection within") && !fault.detail.contains("secret"), "{fault}");
+    }
+    let limit = tau_io_std::sys::net::CONNECT_LIMIT;
+    assert!(start.elapsed() >= limit && start.elapsed() < limit + Duration::from_secs(15));
+    // Once it stands, an answer may take longer.
+    let answering = Server::new(move |mut client, _| {
+        client.request();
+        thread::sleep(limit + Duration::from_millis(500));
+        client.answer("200 OK", "late");
+    });
+    assert_eq!(exchange(b, plain(answering.url("/"))).body, b"late");
 }
 
 on_each_backend!(cancelled_connects_leave_no_threads);

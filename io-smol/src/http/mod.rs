@@ -135,7 +135,9 @@ impl Client {
                 Err(Broken { fault, .. }) => return Err(fault),
             }
         }
-        let conn = connect::connect(request).await.map_err(fault)?;
+        let connecting = async { connect::connect(request).await.map_err(fault) };
+        let late = || net::no_connection(&request.url);
+        let conn = within(Some(net::CONNECT_LIMIT), connecting, late).await?;
         first.send(conn).await.map_err(|broken| broken.fault)
     }
 }

@@ -38,6 +38,8 @@ pub(super) struct Call {
     head_limit: Option<Duration>,
     idle_limit: Option<Duration>,
     waits: Mutex<Waits>,
+    /// When the connection has to stand, while it is made.
+    connect_deadline: Mutex<Option<Instant>>,
     in_body: AtomicBool,
     drain_only: AtomicBool,
     kept: AtomicBool,
@@ -56,6 +58,7 @@ impl Call {
             head_limit,
             idle_limit: request.idle_timeout_ms.map(Duration::from_millis),
             waits: Mutex::default(),
+            connect_deadline: Mutex::default(),
             in_body: AtomicBool::new(false),
             drain_only: AtomicBool::new(false),
             kept: AtomicBool::new(false),
@@ -119,7 +122,8 @@ impl Call {
         if self.is_in_body() {
             return Ok(self.idle_limit);
         }
-        let Some(deadline) = self.head_deadline else { return Ok(None) };
+        let deadlines = [self.head_deadline, self.connect_deadline()];
+        let Some(deadline) = deadlines.into_iter().flatten().min() else { return Ok(None) };
         match deadline.saturating_duration_since(Instant::now()) {
             Duration::ZERO => Err(self.timed_out()),
             left => Ok(Some(rounded(left))),
@@ -130,10 +134,26 @@ impl Call {
     pub(super) fn timed_out(&self) -> io::Error {
         let fault = if self.is_in_body() {
             net::stopped(&self.url, self.idle_limit.unwrap_or_default())
+        } else if self.connect_deadline().is_some_and(|at| self.head_deadline.is_none_or(|head| at < head)) {
+            net::no_connection(&self.url)
         } else {
             net::no_answer(&self.url, self.head_limit.unwrap_or_default())
         };
         io::Error::other(fault)
+    }
+
+    /// A connection is made until the guard is dropped.
+    pub(super) fn connecting(&self) -> Connecting<'_> {
+        self.set_connect_deadline(Some(Instant::now() + net::CONNECT_LIMIT));
+        Connecting(self)
+    }
+
+    fn connect_deadline(&self) -> Option<Instant> {
+        *self.connect_deadline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_connect_deadline(&self, deadline: Option<Instant>) {
+        *self.connect_deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
 
     pub(super) fn begin_body(&self) {
@@ -187,6 +207,15 @@ pub(super) struct Waking<'a>(&'a Call);
 impl Drop for Waking<'_> {
     fn drop(&mut self) {
         *self.0.waits() = Waits::Not;
+    }
+}
+
+/// See [`Call::connecting`].
+pub(super) struct Connecting<'a>(&'a Call);
+
+impl Drop for Connecting<'_> {
+    fn drop(&mut self) {
+        self.0.set_connect_deadline(None);
     }
 }
 

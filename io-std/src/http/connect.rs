@@ -42,6 +42,7 @@ impl Connector for Connect {
 }
 
 fn connect(call: &Call) -> io::Result<Conn> {
+    let _limited = call.connecting();
     let origin = host_of(&call.url);
     let Some(target) = Url::parse(&call.url) else {
         return Err(io::Error::other(net::invalid_url(&call.url)));

@@ -13,6 +13,9 @@ use super::fault;
 /// How long an address may take before the next one is tried beside it (RFC 8305).
 pub const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 
+/// How long a connection may take until it stands, with its proxy and its handshakes.
+pub const CONNECT_LIMIT: Duration = Duration::from_secs(20);
+
 /// Addresses that took no connection, and why.
 pub type Failed = Vec<(SocketAddr, io::Error)>;
 
@@ -128,6 +131,13 @@ pub fn unknown_coding(url: &str, name: &str) -> IoFault {
 pub fn cut_short(url: &str) -> IoFault {
     let text = "the connection was closed before the answer was complete";
     IoFault::new(FaultKind::Reset, format!("{}: {text}", host_of(url)))
+}
+
+/// [`CONNECT_LIMIT`] ran out.
+#[must_use]
+pub fn no_connection(url: &str) -> IoFault {
+    let text = format!("{}: no connection within {} s", host_of(url), CONNECT_LIMIT.as_secs());
+    IoFault::new(FaultKind::TimedOut, text)
 }
 
 /// The limit for the head ran out.
