@@ -321,6 +321,25 @@ fn signed_requests() {
     world.is_clean();
 }
 
+/// An address with a password and a key in it, and a service that repeats both.
+#[test]
+fn secrets_of_an_address() {
+    let mut world = World::new();
+    let address = world.server.url().replace("http://", &format!("http://user:{PROXY}@"));
+    let models = json!({"providers": {"mock": {
+        "baseUrl": format!("{address}/v1?api-key={STORED}"), "api": "openai-completions", "apiKey": "$MOCK_KEY",
+        "models": [{"id": "m1", "contextWindow": 100_000, "maxTokens": 4096}],
+    }}});
+    world.place.put("agent/models.json", models.to_string());
+    let said = format!("no {PROXY} at http://user:{PROXY}@h/v1?api-key={STORED}");
+    world.server.script([Reply::error(401, &said), Reply::error(401, &said)]);
+    let run = world.run(&["-p", "x", "--model", "mock/m1"]).ended_with(1);
+    assert!(run.err.contains("[hidden]"), "{}", run.err);
+    let _ = world.run(&["--mode", "json", "x", "--model", "mock/m1"]).ok();
+    fs::remove_file(world.place.agent().join("models.json")).unwrap();
+    world.is_clean();
+}
+
 #[test]
 fn a_key_of_the_command_line() {
     let mut world = World::new();

@@ -280,6 +280,9 @@ impl Wire {
             Ok(request) => {
                 exchange.stage = Stage::Sent { op: OpId(u64::MAX) };
                 exchange.host = host_of(&request.url);
+                // What is added to the address may hide where a value of its query ends.
+                let secrets = core::mem::take(&mut exchange.secrets).and_of_address(&exchange.model.base_url);
+                exchange.secrets = secrets.and_of_address(&request.url);
                 exchange.until = exchange.options.total_timeout_ms.map(|ms| now.mono.plus(ms));
                 Next::Start(Op::Http(request))
             }

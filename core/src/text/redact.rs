@@ -7,6 +7,7 @@ use core::fmt;
 use memchr::memmem::Finder;
 
 use crate::op::{AwsAccess, Credential};
+use crate::text::base64;
 
 /// What stands in the place of a secret.
 const HIDDEN: &str = "[hidden]";
@@ -32,10 +33,6 @@ impl fmt::Debug for Secrets {
 
 impl From<&Credential> for Secrets {
     fn from(credential: &Credential) -> Self {
-        let is_secret = |name: &str| {
-            let name = name.to_ascii_lowercase();
-            SECRET_NAMES.iter().any(|word| name.contains(word))
-        };
         let headers = credential.headers.iter().filter(|(name, _)| is_secret(name));
         let values = headers.filter_map(|(_, value)| value.as_deref());
         let aws = match &credential.aws {
@@ -63,6 +60,30 @@ impl Secrets {
             longest.map(|run| Finder::new(run).into_owned())
         };
         Self { runs: all.iter().map(run).collect(), all }
+    }
+
+    /// With those in an address: the password of a user, as it is and as a header carries it, and what a query calls a
+    /// key.
+    #[must_use]
+    pub fn and_of_address(mut self, url: &str) -> Self {
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let user =
+            place.split('/').next().and_then(|authority| authority.rsplit_once('@')).map(|(user, _)| user);
+        let password = user.and_then(|user| user.split_once(':')).map(|(_, password)| password.into());
+        let header = user.map(|user| base64::encode(user.as_bytes()));
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        let keys = pairs.filter(|(name, _)| is_secret(name)).map(|(_, value)| value.into());
+        let more = password.into_iter().chain(header).chain(keys);
+        let more: Vec<String> = more.filter(|value: &String| value.len() >= SHORTEST).collect();
+        if more.is_empty() {
+            return self;
+        }
+        self.all.extend(more);
+        // The longest first: one may contain another.
+        crate::order::sort(&mut self.all, |a, b| b.len().cmp(&a.len()));
+        self.all.dedup();
+        Self::of(self.all)
     }
 
     /// Bytes without the secrets in them; `None` when there are none.
@@ -95,6 +116,12 @@ impl Secrets {
             }
         }
     }
+}
+
+/// Whether values of such a name are secrets.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_NAMES.iter().any(|word| name.contains(word))
 }
 
 /// The first place of a secret in a text, and how long it is written there.
@@ -148,6 +175,25 @@ mod tests {
         secrets.hide(&mut text);
         assert_eq!(text, "no [hidden], [hidden]; a long title, short");
         assert_eq!(format!("{secrets:?}"), "Secrets(2)");
+    }
+
+    #[test]
+    fn secrets_of_addresses() {
+        for (url, text, expected) in [
+            (
+                "https://u:long-password@h/v1",
+                "no long-password, dTpsb25nLXBhc3N3b3Jk",
+                "no [hidden], [hidden]",
+            ),
+            ("https://h/v1?api-key=long-key-1&v=long-value", "long-key-1 long-value", "[hidden] long-value"),
+            ("https://h/a@b:c/d?x", "h a@b:c", "h a@b:c"),
+            ("h:8080/v1", "8080", "8080"),
+        ] {
+            let secrets = Secrets::default().and_of_address(url);
+            let mut text = text.into();
+            secrets.hide(&mut text);
+            assert_eq!(text, expected, "{url}");
+        }
     }
 
     #[test]
