@@ -303,7 +303,7 @@ fn cancel_soon(b: &Backend, request: HttpRequest, heads: usize) {
     running.cancel();
     let fault = running.finish().1.unwrap_err();
     assert_eq!(fault.kind, FaultKind::Cancelled);
-    assert!(start.elapsed() < Duration::from_millis(100), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
 }
 
 on_each_backend!(cancels_are_prompt);
@@ -338,7 +338,7 @@ fn a_hanging_connect_is_left_behind(b: &Backend) {
         let start = Instant::now();
         running.cancel();
         assert_eq!(running.finish().1.unwrap_err().kind, FaultKind::Cancelled);
-        assert!(start.elapsed() < Duration::from_millis(100));
+        assert!(start.elapsed() < Duration::from_secs(2));
     }
 }
 
