@@ -13,7 +13,7 @@ use crate::{TAU, place};
 const ASYNC: bool = cfg!(feature = "smol-backend");
 
 /// Target P23: 150, at most 350. Four calls for each folder above the workspace are on top, and a few that only a build
-/// without optimisation makes (checks of descriptors).
+/// without optimisation makes (checks of descriptors). How often a thread has to wait is a matter of chance.
 #[test]
 fn a_one_shot_run_makes_few_system_calls() {
     if !Trace::is_possible() {
@@ -23,7 +23,7 @@ fn a_one_shot_run_makes_few_system_calls() {
     let (run, trace) = Trace::run(&place, TAU, &["-p", "hello"]);
     assert_eq!(run.ok().out, "hi\n");
     // The async backend has a reactor and a pool to set up.
-    let own = if ASYNC { 290 } else { 140 };
+    let own = if ASYNC { 300 } else { 150 };
     let budget = own + 5 * place.work().components().count();
     println!("one-shot: {} system calls, budget {budget}: {}", trace.len(), trace.summary());
     assert!((50..=budget).contains(&trace.len()), "{} calls: {}", trace.len(), trace.summary());

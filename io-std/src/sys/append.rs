@@ -33,7 +33,7 @@ pub fn append(op: &AppendOp) -> Result<Outcome, IoFault> {
             let _ = fs::remove_file(&op.path);
             return Err(fault::at(&op.path)(e));
         }
-        claim::made(&file);
+        claim::made(file);
         return Ok(Outcome::Appended { len: op.bytes.len() as u64, foreign: false });
     }
     let mut file = options().read(true).open(&op.path).map_err(fault::at(&op.path))?;

@@ -1,7 +1,6 @@
 //! Session files that this process is at work in, for others to see: each has a shared advisory lock, which the system takes
 //! away when the process ends. Nobody is kept from anything: who sees that others are at work can go on beside them.
 
-use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,18 +13,18 @@ use rustix::io::Errno;
 
 use super::session;
 
-/// The files, by device and number; `None` while nobody wants to know.
-static CLAIMED: Mutex<Option<HashMap<(u64, u64), File>>> = Mutex::new(None);
+/// The files; `None` while nobody wants to know.
+static CLAIMED: Mutex<Option<Vec<File>>> = Mutex::new(None);
 
 /// How often a lock is asked for that another process holds for a moment only.
 const TRIES: u32 = 5;
 
-fn claimed() -> MutexGuard<'static, Option<HashMap<(u64, u64), File>>> {
+fn claimed() -> MutexGuard<'static, Option<Vec<File>>> {
     CLAIMED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn name(meta: &Metadata) -> (u64, u64) {
-    (meta.dev(), meta.ino())
+fn is(file: &File, wanted: &Metadata) -> bool {
+    file.metadata().is_ok_and(|meta| (meta.dev(), meta.ino()) == (wanted.dev(), wanted.ino()))
 }
 
 /// From now on session files that this process makes are claimed, too.
@@ -40,12 +39,12 @@ pub fn claim(path: &str) -> bool {
     let Ok((file, meta)) = session::open(path) else { return false };
     let mut claimed = claimed();
     let files = claimed.get_or_insert_default();
-    if files.contains_key(&name(&meta)) {
+    if files.iter().any(|file| is(file, &meta)) {
         return false;
     }
     let others = flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
     if share(&file) {
-        files.insert(name(&meta), file);
+        files.push(file);
     }
     others
 }
@@ -62,13 +61,11 @@ fn share(file: impl AsFd) -> bool {
 }
 
 /// Claims a session file that was just made.
-pub(super) fn made(file: &File) {
-    let mut claimed = claimed();
-    let Some(files) = claimed.as_mut() else { return };
-    if let (Ok(meta), Ok(file)) = (file.metadata(), file.try_clone())
+pub(super) fn made(file: File) {
+    if let Some(files) = claimed().as_mut()
         && share(&file)
     {
-        files.insert(name(&meta), file);
+        files.push(file);
     }
 }
 
@@ -76,6 +73,6 @@ pub(super) fn made(file: &File) {
 pub fn release(path: &str) {
     let Ok(meta) = std::fs::metadata(path) else { return };
     if let Some(files) = claimed().as_mut() {
-        files.remove(&name(&meta));
+        files.retain(|file| !is(file, &meta));
     }
 }
