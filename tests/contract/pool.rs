@@ -1,8 +1,8 @@
 //! Connections that are kept: which are used again, and which never.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -25,11 +25,13 @@ fn sizes() -> impl Iterator<Item = usize> {
     [512, 4096, 8192, 16384, 32768, 65536, 131_072].into_iter().flat_map(|size| [size - 1, size, size + 1])
 }
 
-fn nothing_is_taken_for_the_next(b: &Backend, server: &Server, origin: &str) {
+/// What comes behind an answer can be noticed only if it is there before the next request leaves: `sent` tells when it is.
+fn nothing_is_taken_for_the_next(b: &Backend, server: &Server, origin: &str, sent: &Receiver<()>) {
     for size in sizes() {
         let before = server.connections();
         let answer = exchange(b, request(format!("{origin}/{size}")));
         answer.end.unwrap();
+        sent.recv_timeout(Duration::from_secs(20)).unwrap();
         assert!(answer.body.iter().all(|byte| *byte == b'x'), "{size}");
         let answer = exchange(b, request(format!("{origin}/clean")));
         answer.end.unwrap();
@@ -38,19 +40,29 @@ fn nothing_is_taken_for_the_next(b: &Backend, server: &Server, origin: &str) {
     }
 }
 
-fn too_much(mut client: Client, _: usize) {
-    while let Some(request) = client.request() {
-        match request.line.split(['/', ' ']).find_map(|word| word.parse().ok()) {
-            Some(size) if size > 1 => client.send(with_more(size)),
-            _ => client.answer("200 OK", "clean"),
+/// Answers with more than an answer, and tells when all of it is on its way.
+fn too_much() -> (impl Fn(Client, usize) + Send + Sync + 'static, Receiver<()>) {
+    let (done, sent) = channel();
+    let done = Mutex::new(done);
+    let serve = move |mut client: Client, _| {
+        while let Some(request) = client.request() {
+            match request.line.split(['/', ' ']).find_map(|word| word.parse().ok()) {
+                Some(size) if size > 1 => {
+                    client.send(with_more(size));
+                    let _ = done.lock().unwrap().send(());
+                }
+                _ => client.answer("200 OK", "clean"),
+            }
         }
-    }
+    };
+    (serve, sent)
 }
 
 on_each_backend!(what_follows_an_answer_is_not_taken_for_the_next);
 fn what_follows_an_answer_is_not_taken_for_the_next(b: &Backend) {
-    let server = Server::new(too_much);
-    nothing_is_taken_for_the_next(b, &server, &server.url(""));
+    let (serve, sent) = too_much();
+    let server = Server::new(serve);
+    nothing_is_taken_for_the_next(b, &server, &server.url(""), &sent);
 }
 
 on_each_backend!(what_follows_an_encrypted_answer_is_not_taken_for_the_next);
@@ -64,8 +76,9 @@ on_each_backend!(
     encrypted
 );
 fn encrypted(b: &Backend) {
-    let server = Server::tls("good", too_much);
-    nothing_is_taken_for_the_next(b, &server, &format!("https://localhost:{}", server.port));
+    let (serve, sent) = too_much();
+    let server = Server::tls("good", serve);
+    nothing_is_taken_for_the_next(b, &server, &format!("https://localhost:{}", server.port), &sent);
     // Who closes without a word has said everything, where that is how a body ends.
     let abrupt = Server::tls("good", |mut client, _| {
         client.request();
