@@ -155,20 +155,18 @@ fn a_cancel_right_behind_the_prompt_counts() {
     editor.talk.send_bytes(format!("{prompt}\n{cancel}\n").as_bytes());
     let answer = editor.talk.wait(&json!({"id": "p"}));
     assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
-    // Whether the request had left is a matter of luck.
-    editor.server.script([openai::text("if it had not")]);
-    drop(goes_on_with_any(editor, &session));
-}
-
-/// As [`goes_on`], where the script may be one reply further.
-fn goes_on_with_any(mut editor: Editor, session: &str) -> Vec<Value> {
-    if editor.server.requests().is_empty() {
-        let request = editor.prompt(session, "takes the reply that is left");
-        let _ = editor.update(json!({"sessionUpdate": "agent_message_chunk"}));
-        cancel(&mut editor, session);
-        assert_eq!(editor.stop_reason(request), "cancelled");
+    // Whether the request had left, and when the server sees it, is a matter of luck: the next one gets either reply.
+    editor.server.script([openai::text("it had left"), openai::text("it was late")]);
+    let request = editor.prompt(&session, "whichever comes");
+    let update = editor.update(json!({"sessionUpdate": "agent_message_chunk"}));
+    // The piece may be one of the prompt before.
+    let stalls = update["content"]["text"] == "never ends";
+    if stalls {
+        self::cancel(&mut editor, &session);
     }
-    goes_on(editor, session)
+    let reason = editor.stop_reason(request);
+    assert!(reason == "end_turn" || (stalls && reason == "cancelled"), "{reason}");
+    drop(goes_on(editor, &session));
 }
 
 #[test]
