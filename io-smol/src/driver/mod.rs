@@ -14,9 +14,8 @@ mod state;
 mod watch;
 
 use std::pin::pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use smol::Timer;
@@ -28,6 +27,7 @@ use tau_core::input::{Command, Input, Reply};
 use tau_core::now::{Mono, Now};
 use tau_io_std::machine::{EventSink, Handlers, Machine, Sink};
 use tau_io_std::sys::clock::Clock;
+use tau_io_std::sys::mutex::lock_within;
 use tau_io_std::sys::wake::Wake;
 
 use crate::http::Client;
@@ -97,23 +97,10 @@ impl<M: Machine> Shared<M> {
 
     /// As [`feed`](Self::feed), but gives up when the lock cannot be had in time.
     pub(crate) fn feed_within(&self, input: Input, limit: Duration) -> bool {
-        let Some(mut state) = self.lock_within(limit) else { return false };
+        let Some(mut state) = lock_within(&self.state, limit) else { return false };
         state.feed(&self.clock, input);
         self.unlock(state);
         true
-    }
-
-    /// The lock, unless it cannot be had in time: a sink may be stuck.
-    fn lock_within(&self, limit: Duration) -> Option<MutexGuard<'_, State<M>>> {
-        let give_up = Instant::now() + limit;
-        loop {
-            match self.state.try_lock() {
-                Ok(state) => return Some(state),
-                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) if Instant::now() >= give_up => return None,
-                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(2)),
-            }
-        }
     }
 
     /// Leaves an input for the task.
@@ -162,11 +149,11 @@ impl<M: Machine> Shared<M> {
     /// Stops, then waits until every op has answered; tells whether they have.
     pub(crate) fn shutdown(&self, limit: Duration) -> bool {
         let start = Instant::now();
-        let Some(mut state) = self.lock_within(limit) else { return false };
+        let Some(mut state) = lock_within(&self.state, limit) else { return false };
         state.stop();
         self.unlock(state);
         let left = || limit.saturating_sub(start.elapsed());
-        let Some(state) = self.lock_within(left()) else { return false };
+        let Some(state) = lock_within(&self.state, left()) else { return false };
         let (state, _) = self
             .ended
             .wait_timeout_while(state, left(), |state| state.has_open())

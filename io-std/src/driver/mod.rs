@@ -11,8 +11,7 @@
 mod state;
 mod work;
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tau_core::input::{Command, Input};
@@ -24,6 +23,7 @@ pub use work::perform;
 use crate::http::Client;
 pub use crate::machine::{EventSink, Exchange, Handlers, Machine, Sink, SinkFlow};
 use crate::sys::clock::Clock;
+use crate::sys::mutex::lock_within;
 use crate::sys::wake::Wake;
 
 /// Drives one machine. Cheap to clone; all clones drive the same machine. When the last is dropped, every op is
@@ -96,7 +96,7 @@ impl<M: Machine> Engine<M> {
     #[must_use]
     pub fn command_within(&self, command: Command, limit: Duration) -> bool {
         let shared = &self.owner.shared;
-        let Some(mut state) = shared.lock_within(limit) else { return false };
+        let Some(mut state) = lock_within(&shared.state, limit) else { return false };
         shared.feed(&mut state, Input::Command(command));
         true
     }
@@ -166,7 +166,7 @@ impl<M: Machine> Engine<M> {
     pub fn shutdown(&self, limit: Duration) -> bool {
         let shared = &self.owner.shared;
         let start = Instant::now();
-        let Some(mut state) = shared.lock_within(limit) else { return false };
+        let Some(mut state) = lock_within(&shared.state, limit) else { return false };
         let limit = limit.saturating_sub(start.elapsed());
         state.stop();
         shared.work.notify_all();
@@ -181,19 +181,6 @@ impl<M: Machine> Engine<M> {
 impl<M: Machine> Shared<M> {
     fn lock(&self) -> MutexGuard<'_, State<M>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The lock, unless it cannot be had in time: a sink may be stuck.
-    fn lock_within(&self, limit: Duration) -> Option<MutexGuard<'_, State<M>>> {
-        let give_up = Instant::now() + limit;
-        loop {
-            match self.state.try_lock() {
-                Ok(state) => return Some(state),
-                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) if Instant::now() >= give_up => return None,
-                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(2)),
-            }
-        }
     }
 
     /// One input, then everything that follows from it.

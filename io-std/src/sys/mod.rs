@@ -17,6 +17,7 @@ pub mod inflate;
 pub mod leftover;
 mod lines;
 pub mod lock;
+pub mod mutex;
 pub mod net;
 pub mod process;
 pub mod proxy;
