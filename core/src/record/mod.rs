@@ -11,6 +11,8 @@
 //! data: …                                             (212 bytes as they came, then a line feed)
 //! ```
 //!
+//! Small chunks of a reply that nothing but deltas followed from share a line, with the time of the last one.
+//!
 //! When it is asked for, large bodies are kept apart, once each: `"body":"…"` stands for the fields, or the bytes, that
 //! have this SHA-256.
 //!
