@@ -13,9 +13,7 @@ use tau_tests::talk::Talk;
 const TAU: &str = env!("CARGO_BIN_EXE_tau");
 
 fn place(script: impl IntoIterator<Item = Reply>) -> (Sandbox, Server) {
-    let (place, server) = (Sandbox::new(TAU), Server::start(script));
-    place.configure(&server);
-    (place, server)
+    Sandbox::served(TAU, script)
 }
 
 fn bug(file: &str) -> Vec<u8> {

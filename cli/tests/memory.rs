@@ -17,9 +17,7 @@ const TAU: &str = env!("CARGO_BIN_EXE_tau");
 const MB: u64 = 1000;
 
 fn place(script: impl IntoIterator<Item = Reply>) -> (Sandbox, Server) {
-    let (place, server) = (Sandbox::new(TAU), Server::start(script));
-    place.configure(&server);
-    (place, server)
+    Sandbox::served(TAU, script)
 }
 
 fn peak(place: &Sandbox, args: &[&str]) -> u64 {

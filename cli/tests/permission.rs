@@ -14,9 +14,7 @@ fn writing(names: &[&str]) -> (Sandbox, Server) {
     };
     let mut script: Vec<_> = names.iter().enumerate().map(write).collect();
     script.push(openai::text("done"));
-    let (place, server) = (Sandbox::new(TAU), Server::start(script));
-    place.configure(&server);
-    (place, server)
+    Sandbox::served(TAU, script)
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::server::{Reply, Server};
 use crate::usage::{self, Usage};
 
 /// How long any run may take.
@@ -170,6 +170,14 @@ impl Sandbox {
         let _ = fs::create_dir_all(path.parent().unwrap_or(&self.root));
         fs::write(&path, content).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         path
+    }
+
+    /// A place for a program that is configured for a server, which gives these replies.
+    #[must_use]
+    pub fn served(binary: &str, script: impl IntoIterator<Item = Reply>) -> (Self, Server) {
+        let (place, server) = (Self::new(binary), Server::start(script));
+        place.configure(&server);
+        (place, server)
     }
 
     /// Writes models.json (provider `mock`, models `m1` and `m2`) and settings.json (default `mock/m1`, no retry).
